@@ -1,0 +1,34 @@
+"""GDI, Generalized Data Distribution Iteration: an agent whose exploration tunes itself.
+
+The two functions most users need, ``gdi.train(config)`` and ``gdi.load(run_dir)``, are imported on first use, so that
+``import gdi.scores`` and ``import gdi.theory`` work, and start fast, without torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gdi.api import Agent as Agent
+    from gdi.api import load as load
+    from gdi.api import train as train
+    from gdi.config import Config as Config
+    from gdi.presets import make_config as make_config
+
+__version__ = "0.1.0"
+__all__ = ["Agent", "Config", "load", "make_config", "train"]
+
+_HOME = {
+    "Agent": "gdi.api",
+    "load": "gdi.api",
+    "train": "gdi.api",
+    "Config": "gdi.config",
+    "make_config": "gdi.presets",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'gdi' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

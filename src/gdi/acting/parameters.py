@@ -1,0 +1,30 @@
+"""The parameter server: the newest θ that the learner pushed, with its version."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gdi.types import State
+
+
+class ParameterServer:
+    """Holds one θ. A version is the number of updates behind it, so lag is a difference of versions."""
+
+    def __init__(self, params: dict[str, Tensor], version: int = 0) -> None:
+        self._params = params
+        self.version = version
+
+    def push(self, params: dict[str, Tensor], version: int) -> None:
+        self._params, self.version = params, version
+
+    def pull(self, have_version: int | None) -> tuple[dict[str, Tensor], int] | None:
+        """θ and its version, or None when the caller has that one already."""
+        return None if have_version == self.version else (self._params, self.version)
+
+    def state_dict(self) -> State:
+        return {"params": dict(self._params), "version": self.version}
+
+    def load_state_dict(self, state: State) -> None:
+        self._params = {name: torch.as_tensor(value) for name, value in state["params"].items()}
+        self.version = int(state["version"])

@@ -1,0 +1,263 @@
+"""The Python API: ``train(config)`` and ``load(run_dir)``."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from gdi import policy
+from gdi.config import Config, config_from_json, config_to_json, differences, validate
+from gdi.controller import make_controller
+from gdi.envs import make_env
+from gdi.errors import UserError
+from gdi.evaluation import Evaluation, Evaluator
+from gdi.evaluation.evaluator import num_envs_for
+from gdi.index_space import make_index_space
+from gdi.networks import AgentInput, make_network
+from gdi.report.console import Quiet
+from gdi.report.runlog import RunLog
+from gdi.runtime.checkpoint import CheckpointStore
+from gdi.runtime.events import Notices, Sink
+from gdi.runtime.local import LocalRun
+from gdi.runtime.system import build, child_seed
+from gdi.types import Array, Index
+
+CONFIG, CHECKPOINTS = "config.json", "checkpoints"
+
+
+class Watcher(Sink, Protocol):
+    """A sink that is closed at the end."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """What a training run came to."""
+
+    run_dir: Path
+    steps: int
+    frames: int
+    updates: int
+    seconds: float
+    finished: bool  # false: stopped by a signal, and can be resumed
+    evaluation: Evaluation | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "run_dir": str(self.run_dir),
+            "steps": self.steps,
+            "frames": self.frames,
+            "updates": self.updates,
+            "seconds": round(self.seconds, 3),
+            "finished": self.finished,
+            "evaluation": self.evaluation.to_dict() if self.evaluation else None,
+        }
+
+
+def default_run_dir(config: Config) -> Path:
+    """``runs/CartPole-v1-gdi-i3-seed11-20260131-120000``: never one that exists."""
+    stem = f"{config.env.id.replace('/', '-').replace(':', '-')}-{config.preset}-seed{config.seed}"
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    path = Path("runs") / f"{stem}-{stamp}"
+    number = 1
+    while path.exists():
+        number += 1
+        path = Path("runs") / f"{stem}-{stamp}-{number}"
+    return path
+
+
+def read_config(run_dir: Path) -> Config:
+    """The config that a run folder was made with."""
+    if not run_dir.is_dir():
+        raise UserError(f"there is no run folder {run_dir}.")
+    try:
+        text = (run_dir / CONFIG).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{run_dir} is not a run folder: it has no {CONFIG}.") from None
+    try:
+        return config_from_json(text)
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{run_dir / CONFIG} cannot be read: {error}.") from None
+
+
+def prepare_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
+    """Make the run folder, or check that it may be continued; true if it is continued. Overwrites nothing."""
+    if run_dir.exists() and not run_dir.is_dir():
+        raise UserError(f"{run_dir} is a file: give --run-dir a folder.")
+    if run_dir.is_dir() and any(run_dir.iterdir()):
+        if not resume:
+            raise UserError(f"{run_dir} is not empty: continue that run with --resume, or choose another --run-dir.")
+        for name, old, new in differences(read_config(run_dir), config):
+            raise UserError(
+                f"cannot resume {run_dir}: {name} was {old!r} and is now {new!r}. A run keeps its config; start a new one "
+                "in another --run-dir."
+            )
+        return True
+    try:
+        (run_dir / CHECKPOINTS).mkdir(parents=True)
+        part = run_dir / f".{CONFIG}.part"
+        part.write_text(config_to_json(config), encoding="utf-8")
+        part.rename(run_dir / CONFIG)
+    except OSError as error:
+        raise UserError(f"cannot write the run folder {run_dir}: {error.strerror}.") from None
+    return False
+
+
+@contextmanager
+def stop_on_signal() -> Iterator[Callable[[], bool]]:
+    """Within it, SIGINT and SIGTERM ask the run to save and stop; a second one stops at once, as usual."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set  # signals belong to the main thread; a caller's thread is stopped by its caller
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, frame: Any) -> None:
+        asked.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def train(
+    config: Config, run_dir: str | Path | None = None, *, resume: bool = False, console: Watcher | None = None
+) -> TrainResult:
+    """Train an agent; ``run_dir`` keeps config, logs and checkpoints (by default a new folder under ``runs/``).
+
+    With ``resume`` a run that was stopped continues from its newest whole checkpoint; a folder that is empty or missing
+    simply starts. Same config, same machine: same run.
+    """
+    validate(config)
+    folder = default_run_dir(config) if run_dir is None else Path(run_dir)
+    # Build first: an environment that cannot be trained on must leave no folder behind.
+    system = build(config)
+    try:
+        continues = prepare_run_dir(folder, config, resume=resume)
+        return _run(system, folder, continues, console or Quiet())
+    finally:
+        system.close()
+
+
+def _run(system: Any, folder: Path, continues: bool, console: Watcher) -> TrainResult:
+    config: Config = system.config
+    log = RunLog(folder)
+    watchers = Notices(log, console)
+
+    def warn(text: str) -> None:
+        watchers.event({"kind": "notice", "text": text})
+
+    run = LocalRun(system, log, watchers, CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, warn))
+    try:
+        with stop_on_signal() as stop:
+            resumed = run.resume() if continues else False
+            watchers.event({"kind": "start", "steps": run.steps, "text": start_text(config, folder, run.steps, resumed)})
+            evaluation = run.train(stop)
+    finally:
+        console.close()
+        log.close()
+    return TrainResult(
+        folder, run.steps, run.frames, system.parts.learner.updates, run.seconds, run.finished, evaluation
+    )
+
+
+def start_text(config: Config, folder: Path, steps: int, resumed: bool) -> str:
+    verb = f"resuming at {steps:,} of" if resumed else "training for"
+    return (
+        f"GDI: {config.preset} at scale '{config.scale}' on {config.env.id}, {verb} {config.steps:,} steps, "
+        f"seed {config.seed}, run folder {folder}"
+    )
+
+
+class Agent:
+    """A trained agent that plays: ``reset()`` before each episode, then ``act(observation)`` at each step."""
+
+    def __init__(self, config: Config, state: dict[str, Any], seed: int = 0) -> None:
+        env = make_env(config.env, 1)
+        self.spec = env.spec
+        env.close()
+        self.config = config
+        self.steps = int(state["system"]["steps"])
+        self._params = {k: torch.as_tensor(v) for k, v in state["system"]["learner"]["network"].items()}
+        self._network = make_network(config, self.spec.observation_shape, self.spec.num_actions, 0).eval()
+        self._network.load_state_dict(self._params)
+        space = make_index_space(config.index_space)
+        self._controllers = []
+        for kept in state["system"]["controllers"].values():
+            self._controllers.append(make_controller(config.controller, space, self._controller_rng()))
+            self._controllers[-1].load_state_dict(kept)
+        self._rng = np.random.default_rng(child_seed(seed, "agent-index"))
+        self._generator = torch.Generator().manual_seed(child_seed(seed, "agent-actions"))
+        self.reset()
+
+    def _controller_rng(self) -> np.random.Generator:
+        """The generator a run gives its controller, from which the bandits' constants are drawn."""
+        return np.random.default_rng(child_seed(self.config.seed, "controller", len(self._controllers)))
+
+    def _propose(self, env: int, rng: np.random.Generator) -> Index:
+        return self._controllers[env % len(self._controllers)].propose_best(rng)
+
+    def reset(self) -> None:
+        """Begin an episode: a new λ from the controller, and an empty memory."""
+        self.index = self._propose(0, self._rng)
+        self._state = self._network.initial_state(1)
+        self._start = True
+        self._action = 0
+
+    def act(self, observation: Array, reward: float = 0.0) -> int:
+        """The action for one observation. Recurrent agents also saw the previous reward in training: pass it."""
+        obs = np.asarray(observation, self.spec.observation_dtype).reshape(1, 1, *self.spec.observation_shape)
+        with torch.inference_mode():
+            output = self._network(
+                AgentInput(
+                    torch.from_numpy(obs),
+                    torch.tensor([[self._start]]),
+                    torch.tensor([[self._action]]),
+                    torch.tensor([[reward]], dtype=torch.float32),
+                ),
+                self._state,
+            )
+            self._state, self._start = output.state, False
+            probabilities = policy.probs(output.advantage[0], torch.tensor([self.index]))
+            self._action = int(policy.sample(probabilities, self._generator)[0])
+        return self._action
+
+    def evaluate(self, episodes: int = 32, seed: int = 0) -> Evaluation:
+        """Play whole episodes in separate environments."""
+        evaluator = Evaluator(
+            self.config.env.id,
+            make_env(self.config.env, num_envs_for(episodes)),
+            make_network(self.config, self.spec.observation_shape, self.spec.num_actions, 0),
+        )
+        try:
+            return evaluator.evaluate(self._params, self._propose, episodes, child_seed(seed, "evaluate"))
+        finally:
+            evaluator.close()
+
+
+def load(
+    run_dir: str | Path, *, best: bool = False, seed: int = 0, warn: Callable[[str], None] | None = None
+) -> Agent:
+    """The agent of a run: its newest checkpoint, or (``best``) the one with the best evaluation."""
+    folder = Path(run_dir)
+    config = read_config(folder)
+    store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, warn or (lambda text: None))
+    state = store.best() if best else store.newest()
+    if state is None:
+        raise UserError(f"{folder} has no checkpoint yet: let it train a little longer.")
+    return Agent(config, state, seed)

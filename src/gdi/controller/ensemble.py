@@ -1,0 +1,127 @@
+"""The paper's controller (alg:bva): per axis of Λ an ensemble of M bandits, all taught by every episode."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gdi.config import ControllerConfig
+from gdi.controller.base import Favourite
+from gdi.controller.tile_bandit import TileBandit, standardise, tile_of_blocks, top_blocks
+from gdi.index_space import Axis, IndexSpace
+from gdi.types import Array, Index, State
+
+
+def make_bandit(axis: Axis, config: ControllerConfig, rng: np.random.Generator) -> TileBandit:
+    """One bandit, its mode, rate, width and offset drawn once, at creation."""
+    width = int(rng.choice(config.tile_widths))
+    offset = int(rng.integers(0, config.tile_offset_high, endpoint=True))
+    return TileBandit(
+        mode="argmax" if rng.random() < 0.5 else "random",
+        learning_rate=float(rng.choice(config.learning_rates)),
+        num_candidates=min(config.num_candidates, axis.num_blocks),
+        tile_of_block=tile_of_blocks(axis.num_blocks, width, offset, config.offset_mode),
+    )
+
+
+class AxisEnsemble:
+    """M bandits over one axis."""
+
+    def __init__(self, axis: Axis, config: ControllerConfig, rng: np.random.Generator) -> None:
+        self.axis = axis
+        self._ucb_scale = config.ucb_scale
+        self._rng = rng
+        self.bandits = [make_bandit(axis, config, rng) for _ in range(config.num_bandits)]
+
+    def propose(self) -> float:
+        """x, uniform from the M·d candidates.
+
+        A uniform draw from M·d candidates is a uniform bandit, then a uniform one of its d: only that bandit need be
+        evaluated, which makes the proposal M times cheaper and leaves its distribution as it is.
+        """
+        bandit = self.bandits[self._rng.integers(len(self.bandits))]
+        block = int(self._rng.choice(bandit.candidates(self._ucb_scale, self._rng)))
+        return self.axis.sample_in_block(block, self._rng)
+
+    def propose_best(self, rng: np.random.Generator) -> float:
+        """x from the block with the best mean standardised value over the ensemble, no bonus (c = 0)."""
+        block = int(top_blocks(self.mean_values(), 1, rng)[0])
+        return self.axis.sample_in_block(block, rng)
+
+    def observe(self, x: float, episode_return: float) -> None:
+        block = self.axis.block_of(x)
+        for bandit in self.bandits:
+            bandit.update(block, episode_return)
+
+    def mean_values(self) -> Array:
+        """Mean over the bandits of their standardised estimates, [blocks]; a block never tried counts as average."""
+        total = np.zeros(self.axis.num_blocks)
+        for bandit in self.bandits:
+            estimate = bandit.estimates()
+            tried = ~np.isnan(estimate)
+            if tried.any():
+                total[tried] += standardise(estimate[tried])
+        mean: Array = total / len(self.bandits)
+        return mean
+
+    def probabilities(self) -> Array:
+        """The chance of each block in ``propose``, [blocks]; exact but for d > 1 in random mode (drawn with replacement)."""
+        total = np.zeros(self.axis.num_blocks)
+        for bandit in self.bandits:
+            score = bandit.scores(self._ucb_scale)
+            if bandit.mode == "argmax":
+                # Blocks tied at the threshold share what the blocks above it leave of the d places.
+                threshold = np.sort(score)[-bandit.num_candidates]
+                above, tied = score > threshold, score == threshold
+                places = above + tied * (bandit.num_candidates - above.sum()) / tied.sum()
+                total += places / bandit.num_candidates
+            else:
+                weight = np.exp(score - score.max())
+                total += weight / weight.sum()
+        mean: Array = total / len(self.bandits)
+        return mean
+
+    def favourite(self) -> Favourite:
+        count = np.mean([bandit.block_counts() for bandit in self.bandits], axis=0)
+        return Favourite(self.axis.name, self.mean_values(), count, self.probabilities())
+
+
+class BanditEnsemble:
+    """One ensemble per searched axis; all of them receive the same (λ, G)."""
+
+    def __init__(self, space: IndexSpace, config: ControllerConfig, rng: np.random.Generator) -> None:
+        self._space = space
+        self._rng = rng
+        self.ensembles = [AxisEnsemble(axis, config, rng) for axis in space.axes]
+
+    def propose(self) -> Index:
+        return self._space.to_index(np.array([ensemble.propose() for ensemble in self.ensembles]))
+
+    def propose_best(self, rng: np.random.Generator) -> Index:
+        return self._space.to_index(np.array([ensemble.propose_best(rng) for ensemble in self.ensembles]))
+
+    def observe(self, index: Index, episode_return: float) -> None:
+        coordinates = self._space.to_coordinates(index)
+        for ensemble, x in zip(self.ensembles, coordinates, strict=True):
+            ensemble.observe(float(x), episode_return)
+
+    def favourites(self) -> list[Favourite]:
+        return [ensemble.favourite() for ensemble in self.ensembles]
+
+    def state_dict(self) -> State:
+        # The drawn constants (mode, rate, tiling) are rebuilt from the seed; only what was learned is kept.
+        return {
+            "rng": self._rng.bit_generator.state,
+            "bandits": {
+                f"{ensemble.axis.name}.{m}": {"weights": bandit.weights.copy(), "counts": bandit.counts.copy()}
+                for ensemble in self.ensembles
+                for m, bandit in enumerate(ensemble.bandits)
+            },
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self._rng.bit_generator.state = state["rng"]
+        for ensemble in self.ensembles:
+            for m, bandit in enumerate(ensemble.bandits):
+                kept = state["bandits"][f"{ensemble.axis.name}.{m}"]
+                bandit.weights[:] = kept["weights"]
+                bandit.counts[:] = kept["counts"]

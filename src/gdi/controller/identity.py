@@ -1,0 +1,62 @@
+"""Controllers without E: P_Λ never changes (the ablations "Fix Selection" and "Random Selection")."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gdi.controller.base import Favourite
+from gdi.index_space import IndexSpace
+from gdi.types import Index, State
+
+
+class FixedController:
+    """P_Λ is a point mass: always the base index of the space."""
+
+    def __init__(self, space: IndexSpace) -> None:
+        self._index = space.base
+
+    def propose(self) -> Index:
+        return self._index
+
+    def propose_best(self, rng: np.random.Generator) -> Index:
+        return self._index
+
+    def observe(self, index: Index, episode_return: float) -> None:
+        """E is the identity."""
+
+    def favourites(self) -> list[Favourite]:
+        return []
+
+    def state_dict(self) -> State:
+        return {}
+
+    def load_state_dict(self, state: State) -> None:
+        """Nothing is learned, so nothing is kept."""
+
+
+class UniformController:
+    """P_Λ is uniform in the controller's coordinates, also when evaluated: it has no better guess."""
+
+    def __init__(self, space: IndexSpace, rng: np.random.Generator) -> None:
+        self._space = space
+        self._rng = rng
+
+    def propose(self) -> Index:
+        return self.propose_best(self._rng)
+
+    def propose_best(self, rng: np.random.Generator) -> Index:
+        axes = self._space.axes
+        low, high = np.array([axis.low for axis in axes]), np.array([axis.high for axis in axes])
+        return self._space.to_index(rng.uniform(low, high))
+
+    def observe(self, index: Index, episode_return: float) -> None:
+        """E is the identity."""
+
+    def favourites(self) -> list[Favourite]:
+        return []
+
+    def state_dict(self) -> State:
+        return {"rng": self._rng.bit_generator.state}
+
+    def load_state_dict(self, state: State) -> None:
+        self._rng.bit_generator.state = state["rng"]

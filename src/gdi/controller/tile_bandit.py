@@ -1,0 +1,101 @@
+"""One bandit over one axis, equation by equation (eq:bandit_eval, eq:bandit_score, eq:bandit_update).
+
+B = Bandit(mode, l, r, lr, d, acc, ta, to, w, N). Blocks are the axis's cells of width acc; tiles group ``tile_width``
+neighbouring blocks, shifted by ``tile_offset`` blocks. w is the value and N the count of each tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from gdi.types import Array
+
+# Below this spread of the values the z-score of eq:bandit_score is 0/0: all blocks are alike.
+SIGMA_FLOOR = 1e-8
+
+
+def tile_of_blocks(num_blocks: int, tile_width: int, tile_offset: int, offset_mode: str) -> Array:
+    """M_btt: the tile of each block, [blocks].
+
+    ``modulo``: ⌊(b + to mod ta) / ta⌋, ordinary tile coding. ``literal``: ⌊max(b − to, 0) / ta⌋, as eq:bandit_update is
+    printed, where every block left of the offset falls into tile 0.
+    """
+    blocks = np.arange(num_blocks)
+    if offset_mode == "literal":
+        return np.maximum(blocks - tile_offset, 0) // tile_width
+    return (blocks + tile_offset % tile_width) // tile_width
+
+
+def standardise(values: Array) -> Array:
+    """(V_i − μ(V)) / σ(V), the first term of eq:bandit_score; 0 where all values are alike. [blocks] -> [blocks]."""
+    sigma = values.std()
+    return (values - values.mean()) / sigma if sigma > SIGMA_FLOOR else np.zeros_like(values)
+
+
+def scores(values: Array, counts: Array, total_count: float, ucb_scale: float) -> Array:
+    """score_i = (V_i − μ(V)) / σ(V) + c·sqrt(log(1 + Σ_j N_j) / (1 + N_i)) (eq:bandit_score), [blocks] -> [blocks]."""
+    bonus: Array = ucb_scale * np.sqrt(np.log1p(total_count) / (1.0 + counts))
+    return standardise(values) + bonus
+
+
+def top_blocks(score: Array, count: int, rng: np.random.Generator) -> Array:
+    """mode argmax: the blocks of the top-d scores, ties in random order."""
+    shuffled = rng.permutation(len(score))
+    return shuffled[np.argsort(-score[shuffled], kind="stable")[:count]]
+
+
+def random_blocks(score: Array, count: int, rng: np.random.Generator) -> Array:
+    """mode random: d blocks without replacement, scores as logits (the Gumbel top-d trick)."""
+    return np.argsort(-(score + rng.gumbel(size=len(score))), kind="stable")[:count]
+
+
+@dataclass
+class TileBandit:
+    """The bandit B: a few numbers, and w and N."""
+
+    mode: Literal["argmax", "random"]
+    learning_rate: float
+    num_candidates: int
+    tile_of_block: Array  # [blocks]
+    weights: Array = field(init=False)  # w, [tiles]
+    counts: Array = field(init=False)  # N, [tiles]
+
+    def __post_init__(self) -> None:
+        num_tiles = int(self.tile_of_block.max()) + 1
+        self.weights = np.zeros(num_tiles)
+        self.counts = np.zeros(num_tiles)
+
+    def values(self) -> Array:
+        """V_i = mean of w over the tiles of block i (eq:bandit_eval); one tiling per bandit, so one tile. [blocks]."""
+        return self.weights[self.tile_of_block]
+
+    def block_counts(self) -> Array:
+        """N_i, the count of the tile that holds block i. [blocks]."""
+        return self.counts[self.tile_of_block]
+
+    def estimates(self) -> Array:
+        """What each block's return is believed to be, [blocks], NaN where never tried.
+
+        w starts at 0 and forgets it only by (1 − lr)^N, so a rarely tried tile still leans to 0: a lure where returns are
+        negative. Division by 1 − (1 − lr)^N removes that lean. Proposals use V as printed; this serves evaluation.
+        """
+        with np.errstate(invalid="ignore"):
+            estimate = self.weights / (1.0 - (1.0 - self.learning_rate) ** self.counts)
+        return estimate[self.tile_of_block]
+
+    def scores(self, ucb_scale: float) -> Array:
+        return scores(self.values(), self.block_counts(), self.counts.sum(), ucb_scale)
+
+    def candidates(self, ucb_scale: float, rng: np.random.Generator) -> Array:
+        """d candidate blocks, in this bandit's mode."""
+        choose = top_blocks if self.mode == "argmax" else random_blocks
+        return choose(self.scores(ucb_scale), self.num_candidates, rng)
+
+    def update(self, block: int, target: float) -> None:
+        """w_j ← w_j + lr·(g − V_i), N_j ← N_j + 1 (eq:bandit_update), with j the tile of block i."""
+        tile = self.tile_of_block[block]
+        self.weights[tile] += self.learning_rate * (target - self.weights[tile])
+        self.counts[tile] += 1.0

@@ -1,0 +1,56 @@
+"""The protocol every environment is brought to: N copies, discrete actions, next-step reset."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from gdi.types import Array, State
+
+
+class EnvSpec(NamedTuple):
+    """What a network must know of an environment."""
+
+    observation_shape: tuple[int, ...]  # [n] for vectors, [height, width, channel] for images
+    observation_dtype: np.dtype[np.generic]
+    num_actions: int
+    frames_per_step: int = 1  # emulator frames that one step advances
+
+
+class StepResult(NamedTuple):
+    """One step of N environments."""
+
+    obs: Array  # [N, *observation]
+    reward: Array  # [N] float32
+    terminated: Array  # [N] bool
+    truncated: Array  # [N] bool
+
+
+class VectorEnv(Protocol):
+    """N environments that reset on the step after an episode's last one.
+
+    An environment that ended at step t answers step t + 1 by ignoring its action and returning the first observation of
+    the next episode, with reward 0. Arrays that were returned are never written again.
+    """
+
+    spec: EnvSpec
+    num_envs: int
+
+    def reset(self, seed: int) -> Array:
+        """Start all environments afresh from the seed; returns the first observations, [N, *observation]."""
+        ...
+
+    def step(self, action: Array) -> StepResult:
+        """action [N] int64."""
+        ...
+
+    def state_dict(self) -> State | None:
+        """Everything needed to continue exactly here, or None if the environment cannot tell."""
+        ...
+
+    def load_state_dict(self, state: State) -> Array:
+        """Continue from ``state_dict``; returns the current observations."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,113 @@
+"""Any Gymnasium environment with discrete actions and array observations, through Gymnasium's own vector API."""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from gdi.envs import minatar
+from gdi.envs.base import EnvSpec, StepResult
+from gdi.errors import UserError, nearest
+from gdi.types import Array, State
+
+
+def _make(env_id: str, num_envs: int, max_episode_steps: int) -> Any:
+    options: dict[str, Any] = {"max_episode_steps": max_episode_steps} if max_episode_steps else {}
+    module = env_id.partition(":")[0]
+    if ":" in env_id:
+        try:
+            import_module(module)
+        except ModuleNotFoundError as error:
+            raise UserError(f"environment {env_id!r}: there is no module {error.name!r} to import.") from None
+    try:
+        return gymnasium.make_vec(
+            env_id,
+            num_envs=num_envs,
+            vectorization_mode="sync",
+            vector_kwargs={"autoreset_mode": AutoresetMode.NEXT_STEP},
+            **options,
+        )
+    except (gymnasium.error.NameNotFound, gymnasium.error.NamespaceNotFound, gymnasium.error.VersionNotFound):
+        known = [*gymnasium.registry, *minatar.IDS]
+        raise UserError(
+            f"unknown environment {env_id!r}.{nearest(env_id, known)} An environment of your own module is named "
+            "module:Name-v0."
+        ) from None
+    except gymnasium.error.Error as error:
+        raise UserError(f"cannot make environment {env_id!r}: {_one_line(error)}") from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def observation_spec(env_id: str, space: gymnasium.Space[Any]) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+    """Shape and dtype as the network sees them: vectors float32, images as they are, anything else is refused."""
+    if not isinstance(space, gymnasium.spaces.Box):
+        raise UserError(
+            f"{env_id} has observations {type(space).__name__}; supported are Box vectors and images: wrap it, for "
+            "example with gymnasium.wrappers.FlattenObservation."
+        )
+    shape = tuple(int(n) for n in space.shape)
+    if not shape or math.prod(shape) == 0:
+        raise UserError(f"{env_id} has empty observations, of shape {shape}.")
+    is_image = len(shape) == 3 and space.dtype in (np.uint8, np.bool_)
+    if is_image and shape[0] < min(shape[1:]) and shape[0] in (1, 3, 4):
+        raise UserError(
+            f"{env_id} has images of shape {shape}, channel first; supported is (height, width, channel): wrap it with "
+            "gymnasium.wrappers.TransformObservation."
+        )
+    if is_image:
+        return shape, np.dtype(space.dtype)
+    return (math.prod(shape),), np.dtype(np.float32)
+
+
+class GymnasiumEnv:
+    """N copies under Gymnasium's SyncVectorEnv, in its next-step reset mode."""
+
+    def __init__(self, env_id: str, num_envs: int, max_episode_steps: int = 0) -> None:
+        self._env = _make(env_id, num_envs, max_episode_steps)
+        self.num_envs = num_envs
+        action_space = self._env.single_action_space
+        if not isinstance(action_space, gymnasium.spaces.Discrete):
+            self._env.close()
+            raise UserError(
+                f"{env_id} has actions {type(action_space).__name__}; GDI chooses among discrete actions, so it needs "
+                "a Discrete action space."
+            )
+        self._first_action = int(action_space.start)
+        try:
+            shape, dtype = observation_spec(env_id, self._env.single_observation_space)
+        except UserError:
+            self._env.close()
+            raise
+        self.spec = EnvSpec(shape, dtype, int(action_space.n))
+
+    def _obs(self, obs: Array) -> Array:
+        # SyncVectorEnv copies its buffer on return, so a view of it stays as it is.
+        return obs.reshape(self.num_envs, *self.spec.observation_shape).astype(self.spec.observation_dtype, copy=False)
+
+    def reset(self, seed: int) -> Array:
+        # A child seed per copy: Gymnasium's own rule (seed + i) would give run 1 and run 2 all but one copy in common.
+        seeds = [int(s) for s in np.random.SeedSequence(seed).generate_state(self.num_envs)]
+        obs, _ = self._env.reset(seed=seeds)
+        return self._obs(obs)
+
+    def step(self, action: Array) -> StepResult:
+        obs, reward, terminated, truncated, _ = self._env.step(action + self._first_action)
+        # Some environments set both flags at once; the end of the world is the stronger word.
+        return StepResult(self._obs(obs), reward.astype(np.float32), terminated, truncated & ~terminated)
+
+    def state_dict(self) -> State | None:
+        return None  # Gymnasium has no way to save an environment
+
+    def load_state_dict(self, state: State) -> Array:
+        raise ValueError("a Gymnasium environment cannot be restored; reset it instead")
+
+    def close(self) -> None:
+        self._env.close()

@@ -1,0 +1,136 @@
+"""MinAtar's five games, stepped directly: a Gymnasium wrapper around each copy would cost more than the game itself.
+
+``-v0`` has all six actions, ``-v1`` the minimal set; sticky actions (0.1) and difficulty ramping are the package's
+defaults, written out. A skilled Breakout agent never loses the ball, so episodes are cut (truncated) at 5,000 steps
+unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from gdi.envs.base import EnvSpec, StepResult
+from gdi.errors import UserError, nearest
+from gdi.types import Array, State
+
+GAMES = {
+    "Asterix": "asterix",
+    "Breakout": "breakout",
+    "Freeway": "freeway",
+    "Seaquest": "seaquest",
+    "SpaceInvaders": "space_invaders",
+}
+IDS = [f"MinAtar/{name}-v{version}" for version in (0, 1) for name in GAMES]
+STICKY_ACTION_PROB = 0.1
+DIFFICULTY_RAMPING = True
+MAX_EPISODE_STEPS = 5000
+
+
+class MinAtarEnv:
+    """N copies of one game; observations are [10, 10, channels] booleans."""
+
+    def __init__(self, env_id: str, num_envs: int, max_episode_steps: int = 0) -> None:
+        match = re.fullmatch(r"MinAtar/(\w+)-v([01])", env_id)
+        if match is None or match.group(1) not in GAMES:
+            raise UserError(f"unknown environment {env_id!r}.{nearest(env_id, IDS)} MinAtar has {', '.join(GAMES)}.")
+        from minatar import Environment
+
+        self.num_envs = num_envs
+        self._games: list[Any] = [
+            Environment(
+                GAMES[match.group(1)],
+                sticky_action_prob=STICKY_ACTION_PROB,
+                difficulty_ramping=DIFFICULTY_RAMPING,
+            )
+            for _ in range(num_envs)
+        ]
+        game = self._games[0]
+        all_actions = list(range(game.num_actions()))
+        self._actions: list[int] = game.minimal_action_set() if match.group(2) == "1" else all_actions
+        self._max_episode_steps = max_episode_steps or MAX_EPISODE_STEPS
+        self._episode_steps = np.zeros(num_envs, np.int64)
+        self._reset_next = np.zeros(num_envs, bool)
+        self.spec = EnvSpec(tuple(game.state_shape()), np.dtype(bool), len(self._actions))
+
+    def reset(self, seed: int) -> Array:
+        for game, child in zip(self._games, np.random.SeedSequence(seed).spawn(self.num_envs), strict=True):
+            game.seed(int(child.generate_state(1)[0]))
+            game.last_action = 0
+            game.reset()
+        self._episode_steps[:] = 0
+        self._reset_next[:] = False
+        return self._observe()
+
+    def _observe(self) -> Array:
+        obs = np.empty((self.num_envs, *self.spec.observation_shape), bool)
+        for i, game in enumerate(self._games):
+            obs[i] = game.env.state()
+        return obs
+
+    def step(self, action: Array) -> StepResult:
+        obs = np.empty((self.num_envs, *self.spec.observation_shape), bool)
+        reward = np.zeros(self.num_envs, np.float32)
+        terminated = np.zeros(self.num_envs, bool)
+        self._episode_steps += 1
+        for i, (game, a) in enumerate(zip(self._games, action.tolist(), strict=True)):
+            if self._reset_next[i]:
+                game.last_action = 0
+                game.reset()
+                self._episode_steps[i] = 0
+            else:
+                reward[i], terminated[i] = game.act(self._actions[a])
+            obs[i] = game.env.state()
+        truncated = (self._episode_steps >= self._max_episode_steps) & ~terminated
+        self._reset_next = terminated | truncated
+        return StepResult(obs, reward, terminated, truncated)
+
+    def state_dict(self) -> State:
+        return {
+            "episode_steps": self._episode_steps.copy(),
+            "reset_next": self._reset_next.copy(),
+            "games": {str(i): _game_state(game) for i, game in enumerate(self._games)},
+        }
+
+    def load_state_dict(self, state: State) -> Array:
+        self._episode_steps = np.array(state["episode_steps"])
+        self._reset_next = np.array(state["reset_next"])
+        for i, game in enumerate(self._games):
+            _set_game_state(game, state["games"][str(i)])
+        return self._observe()
+
+    def close(self) -> None:
+        self._games = []
+
+
+def _game_state(game: Any) -> State:
+    """A game is plain attributes: numbers, lists of them, arrays, and a generator shared with its wrapper."""
+    _, keys, position, has_gauss, cached = game.random.get_state()
+    own = {name: value for name, value in vars(game.env).items() if name not in ("random", "channels", "action_map")}
+    return {
+        "last_action": game.last_action,
+        "random": {"keys": keys, "position": position, "has_gauss": has_gauss, "cached": cached},
+        "arrays": {name: value.copy() for name, value in own.items() if isinstance(value, np.ndarray)},
+        "values": {name: _plain(value) for name, value in own.items() if not isinstance(value, np.ndarray)},
+    }
+
+
+def _set_game_state(game: Any, state: State) -> None:
+    kept = state["random"]
+    generator = np.random.RandomState()
+    generator.set_state(("MT19937", np.array(kept["keys"]), kept["position"], kept["has_gauss"], kept["cached"]))
+    game.random = game.env.random = generator
+    game.last_action = state["last_action"]
+    for name, value in state["arrays"].items():
+        setattr(game.env, name, np.array(value))
+    for name, value in state["values"].items():
+        setattr(game.env, name, value)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars inside MinAtar's lists become Python numbers, which a checkpoint can hold."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,109 @@
+"""The evaluator: separate environments, λ from the controller without its bonus, raw undiscounted returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from gdi import policy
+from gdi.envs.base import VectorEnv
+from gdi.networks import AgentInput, AgentNetwork
+from gdi.types import Index
+
+# An environment without a time limit of its own must not hang an evaluation: 30 minutes of Atari at 15 steps a second.
+MAX_EPISODE_STEPS = 27_000
+MAX_ENVS = 32
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns of whole episodes, summarised."""
+
+    env: str
+    episodes: int
+    mean: float
+    median: float
+    min: float
+    max: float
+    std: float
+    length_mean_steps: float
+    cut_episodes: int  # stopped at MAX_EPISODE_STEPS by the evaluator itself
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def num_envs_for(episodes: int) -> int:
+    return min(episodes, MAX_ENVS)
+
+
+class Evaluator:
+    """Plays a fixed number of episodes in each of its environments, so that short episodes get no extra weight."""
+
+    def __init__(self, env_id: str, env: VectorEnv, network: AgentNetwork) -> None:
+        self._env_id = env_id
+        self._env = env
+        self._network = network.eval()
+
+    def evaluate(
+        self,
+        params: dict[str, torch.Tensor],
+        propose: Callable[[int, np.random.Generator], Index],
+        episodes: int,
+        seed: int,
+    ) -> Evaluation:
+        """``episodes`` episodes, the same for the same seed; ``propose`` gives environment i its λ."""
+        self._network.load_state_dict(params)
+        env, n = self._env, self._env.num_envs
+        env_seed, rng_seed, action_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(3))
+        rng = np.random.default_rng(rng_seed)
+        generator = torch.Generator().manual_seed(action_seed)
+        quota = np.full(n, episodes // n) + (np.arange(n) < episodes % n)
+        obs = env.reset(env_seed)
+        index = np.array([propose(i, rng) for i in range(n)], np.float32)
+        state = self._network.initial_state(n)
+        start, resets = np.ones(n, bool), np.zeros(n, bool)
+        action, reward = np.zeros(n, np.int64), np.zeros(n, np.float32)
+        returns, lengths = np.zeros(n), np.zeros(n, np.int64)
+        finished_returns: list[float] = []
+        finished_lengths: list[int] = []
+        cut = 0
+        while quota.any():
+            with torch.inference_mode():
+                inputs = AgentInput(*(torch.from_numpy(x).unsqueeze(0) for x in (obs, start, action, reward)))
+                output = self._network(inputs, state)
+                state = output.state
+                probabilities = policy.probs(output.advantage[0], torch.from_numpy(index))
+                action = policy.sample(probabilities, generator).numpy()
+            obs, reward, terminated, truncated = env.step(action)
+            returns += reward
+            lengths += ~resets
+            done = terminated | truncated
+            too_long = (lengths >= MAX_EPISODE_STEPS) & ~done
+            for i in np.flatnonzero((done | too_long) & (quota > 0)):
+                finished_returns.append(float(returns[i]))
+                finished_lengths.append(int(lengths[i]))
+                cut += int(too_long[i])
+                # An environment that we had to cut does not reset by itself: it plays no further episode.
+                quota[i] = 0 if too_long[i] else quota[i] - 1
+                index[i] = propose(int(i), rng)
+            returns[done], lengths[done] = 0.0, 0
+            start, resets = resets, done
+        return Evaluation(
+            env=self._env_id,
+            episodes=len(finished_returns),
+            mean=float(np.mean(finished_returns)),
+            median=float(np.median(finished_returns)),
+            min=float(np.min(finished_returns)),
+            max=float(np.max(finished_returns)),
+            std=float(np.std(finished_returns)),
+            length_mean_steps=float(np.mean(finished_lengths)),
+            cut_episodes=cut,
+        )
+
+    def close(self) -> None:
+        self._env.close()

@@ -1,0 +1,88 @@
+"""Λ, the index set: named axes with bounds, block widths and a coordinate each.
+
+A controller works in coordinates x, one number per searched axis; this module turns x into the index λ that acts, and
+back. For 1/τ the coordinate is u = 1/τ itself (``linear``) or log(1 + u) (``log``, the paper's τ = 1/(exp(x) − 1) with
+the number of blocks of the linear one).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gdi.config import AxisConfig, IndexSpaceConfig
+from gdi.types import AXES, Array, Index
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One searched axis: [low, high] in its coordinate, cut into blocks of equal width."""
+
+    name: str
+    low: float
+    high: float
+    num_blocks: int
+    logarithmic: bool
+
+    @property
+    def block_width(self) -> float:
+        return (self.high - self.low) / self.num_blocks
+
+    def block_of(self, x: float) -> int:
+        """⌊(min{max{x, l}, r} − l) / acc⌋, the block that holds x; the right end belongs to the last block.
+
+        The tolerance keeps block borders where arithmetic puts them: floor(0.3 / 0.1) is 2 in floating point.
+        """
+        clipped = min(max(x, self.low), self.high)
+        return min(int((clipped - self.low) / self.block_width + 1e-9), self.num_blocks - 1)
+
+    def sample_in_block(self, block: int, rng: np.random.Generator) -> float:
+        """A coordinate uniform in the block."""
+        return self.low + (block + float(rng.random())) * self.block_width
+
+    def to_value(self, x: float) -> float:
+        """x -> u: u = x, or u = exp(x) − 1, which is 1/τ for the paper's τ = 1/(exp(x) − 1)."""
+        return math.expm1(x) if self.logarithmic else x
+
+    def to_coordinate(self, value: float) -> float:
+        """u -> x: x = u, or x = log(1 + u), the paper's x = log(1 + 1/τ)."""
+        return math.log1p(value) if self.logarithmic else value
+
+
+def make_axis(name: str, config: AxisConfig) -> Axis:
+    num_blocks = max(1, round((config.high - config.low) / config.block_width))
+    logarithmic = config.coordinate == "log"
+    low, high = (math.log1p(end) if logarithmic else end for end in (config.low, config.high))
+    return Axis(name, low, high, num_blocks, logarithmic)
+
+
+@dataclass(frozen=True)
+class IndexSpace:
+    """Λ: the searched axes, and the index whose other components are held fixed."""
+
+    axes: tuple[Axis, ...]
+    base: Index
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """The n of GDI-I^n and GDI-H^n."""
+        return len(self.axes)
+
+    def to_index(self, x: Array) -> Index:
+        """Coordinates [axes] -> λ."""
+        values = {axis.name: axis.to_value(float(x[i])) for i, axis in enumerate(self.axes)}
+        return self.base._replace(**values)
+
+    def to_coordinates(self, index: Index) -> Array:
+        """λ -> coordinates [axes]."""
+        return np.array([axis.to_coordinate(getattr(index, axis.name)) for axis in self.axes], dtype=np.float64)
+
+
+def make_index_space(config: IndexSpaceConfig) -> IndexSpace:
+    by_name = {name: getattr(config, name) for name in AXES}
+    return IndexSpace(
+        axes=tuple(make_axis(name, axis) for name, axis in by_name.items() if axis.search),
+        base=Index(**{name: axis.fixed_value for name, axis in by_name.items()}),
+    )

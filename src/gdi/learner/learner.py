@@ -1,0 +1,115 @@
+"""The learner: one batch in, one step of T."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from gdi.config import Config
+from gdi.learner.losses import Trained, gdi_losses
+from gdi.learner.optimizer import Optimizer
+from gdi.networks import AgentInput, AgentNetwork
+from gdi.types import Array, Metrics, Sequence, State
+
+
+class Diverged(RuntimeError):
+    """Losses or gradients were not finite too many times in a row."""
+
+
+class Learner:
+    """θ, the optimizer, and how far training has come."""
+
+    def __init__(self, network: AgentNetwork, config: Config, device: torch.device) -> None:
+        self.network = network.to(device)
+        self._config = config
+        self._device = device
+        self._optimizer = Optimizer(self.network, config)
+        self.updates = 0
+        self.trained_transitions = 0
+        self.skipped_updates = 0
+        self._skipped_in_a_row = 0
+
+    @property
+    def progress(self) -> float:
+        """Share of all training done: every transition is trained exactly ``replay`` times, so 1 after the last update."""
+        return min(1.0, self.trained_transitions / (self._config.steps * self._config.learner.replay))
+
+    def update(self, batch: Sequence) -> Metrics:
+        """θ ← T(θ, batch). A non-finite loss or gradient leaves θ as it is, and is counted."""
+        learner = self._config.learner
+        first = learner.burn_in_steps
+        inputs = AgentInput(
+            obs=self._tensor(batch.obs),
+            episode_start=self._tensor(batch.episode_start),
+            previous_action=self._tensor(batch.previous_action),
+            previous_reward=self._tensor(batch.previous_reward),
+        )
+        state = self._tensor(batch.state)
+        if first:
+            with torch.no_grad():
+                state = self.network(AgentInput(*(x[:first] for x in inputs)), state).state
+        output = self.network(AgentInput(*(x[first:] for x in inputs)), state)
+        data = Trained(
+            action=self._tensor(batch.action[first:]),
+            reward=self._tensor(batch.reward[first:]),
+            terminated=self._tensor(batch.terminated[first:]),
+            valid=self._tensor(batch.valid[first:]),
+            behavior_prob=self._tensor(batch.behavior_prob[first:]),
+            index=self._tensor(batch.index[first:]),
+        )
+        losses = gdi_losses(self.network, output, data, learner, self._config.network.reward_shapes)
+        self._optimizer.zero_grad()
+        losses.total.backward()  # type: ignore[no-untyped-call]
+        norm = float(self._optimizer.clip())
+        # One transfer for all of them, not one each: on a GPU every transfer waits for the whole queue.
+        metrics: Metrics = dict(zip(losses.metrics, torch.stack(list(losses.metrics.values())).tolist(), strict=True))
+        metrics["optimizer/gradient_norm"] = norm
+        metrics["actor/parameter_lag_updates"] = self.updates - float(batch.version[first:].mean())
+        metrics["learner/skipped"] = 0.0
+        progress = self.progress
+        self.trained_transitions += int(batch.valid[first:].sum())
+        if math.isfinite(norm) and math.isfinite(metrics["loss/total"]):
+            metrics["optimizer/learning_rate"] = self._optimizer.step(self.updates, progress)
+            self.updates += 1
+            self._skipped_in_a_row = 0
+        else:
+            self._skip(norm, metrics["loss/total"])
+            # Only the count goes on to the log: one NaN would blot out a whole interval's means.
+            metrics = {"learner/skipped": 1.0}
+        return metrics
+
+    def _skip(self, norm: float, loss: float) -> None:
+        self.skipped_updates += 1
+        self._skipped_in_a_row += 1
+        if self._skipped_in_a_row >= self._config.learner.max_nonfinite_updates:
+            raise Diverged(
+                f"{self._skipped_in_a_row} updates in a row were not finite (loss {loss}, gradient norm {norm}) after "
+                f"{self.updates} good ones: lower --learner.learning-rate or the loss scales."
+            )
+
+    def _tensor(self, array: Array) -> Tensor:
+        return torch.from_numpy(array).to(self._device)
+
+    def parameters(self) -> dict[str, Tensor]:
+        """A copy of θ for the parameter server, on the CPU, where actors live."""
+        return {name: value.detach().to("cpu", copy=True) for name, value in self.network.state_dict().items()}
+
+    def state_dict(self) -> State:
+        return {
+            "network": self.parameters(),
+            "optimizer": self._optimizer.state_dict(),
+            "updates": self.updates,
+            "trained_transitions": self.trained_transitions,
+            "skipped_updates": self.skipped_updates,
+            "skipped_in_a_row": self._skipped_in_a_row,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.network.load_state_dict({name: torch.as_tensor(value) for name, value in state["network"].items()})
+        self._optimizer.load_state_dict(state["optimizer"])
+        self.updates = int(state["updates"])
+        self.trained_transitions = int(state["trained_transitions"])
+        self.skipped_updates = int(state["skipped_updates"])
+        self._skipped_in_a_row = int(state["skipped_in_a_row"])

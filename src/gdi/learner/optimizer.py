@@ -1,0 +1,75 @@
+"""AdamW with the paper's schedules: linear warm-up, linear anneal of the rate and of the weight decay, global clip."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from gdi.config import Config, LearnerConfig, planned_updates
+from gdi.types import State
+
+
+def learning_rate_at(update: int, progress: float, warmup_progress: float, config: LearnerConfig) -> float:
+    """Linear from 0 to the peak over ``warmup_updates``, then linear to 0 at the last update.
+
+    progress is the share of all training already done, in [0, 1]; warmup_progress the share that the warm-up takes.
+    """
+    warmup = (update + 1) / config.warmup_updates if update < config.warmup_updates else 1.0
+    anneal = (1.0 - progress) / max(1.0 - warmup_progress, 1e-9)
+    return config.learning_rate * min(warmup, anneal, 1.0)
+
+
+def weight_decay_at(progress: float, config: LearnerConfig) -> float:
+    """The coefficient, linear from its value to 0 at the last update."""
+    return config.weight_decay * (1.0 - progress)
+
+
+class Optimizer:
+    """AdamW over a network's parameters; biases (and every other vector) are not decayed."""
+
+    def __init__(self, network: nn.Module, config: Config) -> None:
+        learner = config.learner
+        self._config = learner
+        self._warmup_progress = learner.warmup_updates / planned_updates(config)
+        self._named = dict(network.named_parameters())
+        weights = [p for p in self._named.values() if p.ndim > 1]
+        vectors = [p for p in self._named.values() if p.ndim <= 1]
+        self._adamw = torch.optim.AdamW(
+            [{"params": weights, "decays": True}, {"params": vectors, "decays": False}],
+            lr=learner.learning_rate,
+            betas=(learner.adam_beta_1, learner.adam_beta_2),
+            eps=learner.adam_epsilon,
+            weight_decay=0.0,
+            fused=True,
+        )
+
+    def zero_grad(self) -> None:
+        self._adamw.zero_grad(set_to_none=True)
+
+    def clip(self) -> torch.Tensor:
+        """Scale all gradients to the global norm ``clip_norm`` at most; returns the norm before."""
+        return nn.utils.clip_grad_norm_(self._named.values(), self._config.clip_norm)
+
+    def step(self, update: int, progress: float) -> float:
+        """One AdamW step at the scheduled rate and decay; returns the rate."""
+        rate = learning_rate_at(update, progress, self._warmup_progress, self._config)
+        for group in self._adamw.param_groups:
+            group["lr"] = rate
+            group["weight_decay"] = weight_decay_at(progress, self._config) if group["decays"] else 0.0
+        self._adamw.step()
+        return rate
+
+    def state_dict(self) -> State:
+        """The moments by parameter name, so that a checkpoint does not depend on an order."""
+        return {
+            name: {key: value.clone() for key, value in self._adamw.state[parameter].items()}
+            for name, parameter in self._named.items()
+            if parameter in self._adamw.state
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        for name, moments in state.items():
+            parameter = self._named[name]
+            self._adamw.state[parameter] = {
+                key: torch.as_tensor(value).to(parameter.device).clone() for key, value in moments.items()
+            }

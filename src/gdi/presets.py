@@ -1,0 +1,170 @@
+"""Presets: each algorithm a small difference from GDI-I3, each scale a set of sizes with its reasons.
+
+An algorithm (``gdi-i3``, ``fixed``, ...) says *what* runs: the paper's agents and the ablations of tab:ablation_setting.
+A scale (``paper``, ``minatar``, ``classic``) says *how large*. ``make_config`` composes the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gdi.config import Config, EnvConfig, EvaluationConfig, RunConfig
+from gdi.errors import UserError, nearest
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A name, what it is, and the change that makes it."""
+
+    summary: str
+    apply: Callable[[Config], Config]
+
+
+def _gdi_i3(config: Config) -> Config:
+    return config
+
+
+def _gdi_h3(config: Config) -> Config:
+    return replace(config, network=replace(config.network, families=2, reward_shapes=("log", "root")))
+
+
+def _search(config: Config, **axes: dict[str, Any]) -> Config:
+    """Change axes of Λ: ``epsilon={"search": False, "fixed_value": 1.0}``."""
+    space = config.index_space
+    changed = {name: replace(getattr(space, name), **change) for name, change in axes.items()}
+    return replace(config, index_space=replace(space, **changed))
+
+
+def _fixed(config: Config) -> Config:
+    return replace(config, controller=replace(config.controller, kind="fixed"))
+
+
+def _random(config: Config) -> Config:
+    return replace(config, controller=replace(config.controller, kind="uniform"))
+
+
+def _boltzmann(config: Config) -> Config:
+    # Λ = {τ}: π = Softmax(A/τ), which is the mixture at ε = 1.
+    return _search(
+        config, inverse_tau_2={"search": False, "fixed_value": 0.0}, epsilon={"search": False, "fixed_value": 1.0}
+    )
+
+
+def _epsilon_greedy(config: Config) -> Config:
+    # Λ = {ε}: uniform with probability ε, otherwise as greedy as the search range allows (a true argmax has no gradient).
+    return _search(
+        config,
+        inverse_tau_1={"search": False, "fixed_value": 0.0},
+        inverse_tau_2={"search": False, "fixed_value": config.index_space.inverse_tau_2.high},
+    )
+
+
+PRESETS = {
+    "gdi-i3": Preset("one family of variables, Λ = (1/τ1, 1/τ2, ε), bandit controller", _gdi_i3),
+    "gdi-h3": Preset("two families with two reward shapings, Λ = (1/τ1, 1/τ2, ε), bandit controller", _gdi_h3),
+    "fixed": Preset("ablation: GDI-I0 without E, always π = Softmax(A)", _fixed),
+    "random": Preset("ablation: GDI-I3 without E, λ uniform per episode", _random),
+    "boltzmann": Preset("ablation: GDI-I1, Λ = (1/τ), bandit controller", _boltzmann),
+    "epsilon-greedy": Preset("ablation: GDI-I1, Λ = (ε), bandit controller", _epsilon_greedy),
+}
+
+
+def _paper(config: Config) -> Config:
+    return config  # the defaults of config.py are the paper's tables
+
+
+def _small(config: Config) -> Config:
+    """What both small scales share: no recurrence, no auxiliary tasks, more gradient per sample."""
+    return replace(
+        config,
+        network=replace(config.network, torso="auto", lstm_units=0),
+        learner=replace(
+            config.learner,
+            burn_in_steps=0,  # nothing recurrent to warm up
+            forward_dynamics_scale=0.0,
+            inverse_dynamics_scale=0.0,
+            push_every_updates=1,  # the network is small: copying it costs less than acting on an old one
+            pull_every_steps=1,
+            weight_decay=0.0,
+        ),
+    )
+
+
+def _minatar(config: Config) -> Config:
+    config = _small(config)
+    return replace(
+        config,
+        steps=1_000_000,
+        env=replace(config.env, num_envs=64),
+        network=replace(config.network, hidden_units=128),
+        learner=replace(
+            config.learner,
+            batch_size_sequences=64,
+            sequence_steps=20,
+            replay=8,
+            replay_span_windows=16,
+            discount=0.99,
+            learning_rate=1e-3,
+            warmup_updates=50,
+            policy_loss_scale=1.0,
+            clip_norm=5.0,
+        ),
+        evaluation=EvaluationConfig(every_steps=100_000),
+        run=RunConfig(log_every_steps=10_000, checkpoint_every_steps=100_000),
+    )
+
+
+def _classic(config: Config) -> Config:
+    config = _small(config)
+    return replace(
+        config,
+        steps=200_000,
+        env=replace(config.env, num_envs=16),
+        network=replace(config.network, hidden_units=64),
+        learner=replace(
+            config.learner,
+            batch_size_sequences=32,
+            sequence_steps=20,
+            replay=8,
+            replay_span_windows=16,
+            discount=0.99,
+            learning_rate=1e-3,
+            warmup_updates=50,
+            policy_loss_scale=1.0,
+            clip_norm=5.0,
+        ),
+        evaluation=EvaluationConfig(every_steps=25_000),
+        run=RunConfig(log_every_steps=2_500, checkpoint_every_steps=25_000),
+    )
+
+
+SCALES = {
+    "paper": Preset("the paper's tables: 160 environments, IMPALA-deep and LSTM 256, 200M frames; wants a GPU", _paper),
+    "minatar": Preset("10x10 games on a laptop CPU: 64 environments, small convolution, 1M steps", _minatar),
+    "classic": Preset("vector observations on a laptop CPU: 16 environments, small dense network, 200k steps", _classic),
+}
+
+
+def default_scale(env_id: str, *, has_gpu: bool = False) -> str:
+    """The scale that fits an environment: MinAtar's own, the paper's for Atari with a GPU, else the classic one."""
+    if env_id.startswith("MinAtar/"):
+        return "minatar"
+    if env_id.startswith("ALE/") and has_gpu:
+        return "paper"
+    return "classic"
+
+
+def make_config(
+    preset: str = "gdi-i3", env: str = "", *, scale: str | None = None, steps: int | None = None, seed: int = 0
+) -> Config:
+    """The config of a preset at a scale (by default the one that fits the environment); change it with ``replace``."""
+    if preset not in PRESETS:
+        raise UserError(f"unknown preset {preset!r}.{nearest(preset, PRESETS)} Presets: {', '.join(PRESETS)}.")
+    scale = default_scale(env) if scale is None else scale
+    if scale not in SCALES:
+        raise UserError(f"unknown scale {scale!r}.{nearest(scale, SCALES)} Scales: {', '.join(SCALES)}.")
+    config = PRESETS[preset].apply(SCALES[scale].apply(Config(env=EnvConfig(id=env))))
+    config = replace(config, preset=preset, scale=scale, seed=seed)
+    return config if steps is None else replace(config, steps=steps)

@@ -1,0 +1,170 @@
+"""The live console: one screen that says how training goes. It only reads events."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from gdi.config import Config
+from gdi.index_space import make_index_space
+from gdi.runtime.events import Event
+from gdi.types import EpisodeEnd, Index
+
+RECENT_EPISODES = 100
+PLAIN_EVERY_SECONDS = 10.0
+
+
+class Quiet:
+    """A console that shows nothing, for the Python API."""
+
+    def event(self, event: Event) -> None:
+        pass
+
+    def episode(self, steps: int, episode: EpisodeEnd) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class LiveConsole:
+    """A progress bar with ETA and a table of the newest numbers; plain lines where the output is no terminal."""
+
+    def __init__(self, config: Config, stream: TextIO | None = None) -> None:
+        self._config = config
+        self._space = make_index_space(config.index_space)
+        self._console = Console(file=stream or sys.stderr, highlight=False)
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("steps"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(compact=True),
+            console=self._console,
+        )
+        self._task: TaskID = self._progress.add_task(config.env.id, total=config.steps)
+        self._returns: list[float] = []
+        self._train: Event = {}
+        self._evaluation: Event = {}
+        self._speed = Speed()
+        self._last_plain = time.monotonic()
+        self._live: Live | None = None
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, get_renderable=self._screen, refresh_per_second=4)
+            self._live.start()
+
+    def episode(self, steps: int, episode: EpisodeEnd) -> None:
+        self._returns = [*self._returns[-RECENT_EPISODES + 1 :], episode.episode_return]
+
+    def event(self, event: Event) -> None:
+        kind = event["kind"]
+        if kind == "start":
+            self._console.print(event["text"])
+            self._progress.update(self._task, completed=event["steps"])
+            self._speed = Speed(event["steps"])
+        elif kind == "notice":
+            self._console.print(f"[yellow]{event['text']}[/yellow]")
+        elif kind == "progress":
+            self._progress.update(self._task, completed=event["steps"])
+            self._speed.at(event["steps"])
+            if self._live is None and time.monotonic() - self._last_plain > PLAIN_EVERY_SECONDS:
+                self._plain(event)
+        elif kind == "train":
+            self._train = event
+        elif kind == "evaluation":
+            self._evaluation = event
+            if self._live is None:
+                self._console.print(f"{event['steps']:>12,} steps  evaluation  {_evaluation_line(event)}")
+
+    def _plain(self, event: Event) -> None:
+        self._last_plain = time.monotonic()
+        share = event["steps"] / self._config.steps
+        self._console.print(
+            f"{event['steps']:>12,} steps  {share:4.0%}  {self._speed.per_second:,.0f} steps/s  "
+            f"return {self._recent_return()}  {self._favourite()}",
+            soft_wrap=True,
+        )
+
+    def _recent_return(self) -> str:
+        if not self._returns:
+            return "-"
+        return f"{sum(self._returns) / len(self._returns):.2f}"
+
+    def _favourite(self) -> str:
+        return favourite_text(self._train, self._config, self._space)
+
+    def _screen(self) -> Any:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim", justify="right")
+        table.add_column()
+        speed = self._speed.per_second
+        frames_per_step = self._frames_per_step()
+        table.add_row("speed", f"{speed:,.0f} steps/s   {speed * frames_per_step:,.0f} frames/s")
+        table.add_row("training return", f"{self._recent_return()}  (mean of the last {len(self._returns)} episodes)")
+        if self._evaluation:
+            table.add_row("evaluation", f"{_evaluation_line(self._evaluation)}  at {self._evaluation['steps']:,} steps")
+        if self._train:
+            train = self._train
+            table.add_row("favourite λ", self._favourite())
+            losses = "   ".join(f"{name} {train[f'loss/{name}']:.4f}" for name in ("v", "q", "policy") if f"loss/{name}" in train)
+            table.add_row("losses", losses or "-")
+            if "policy/entropy" in train:
+                table.add_row(
+                    "policy",
+                    f"entropy {train['policy/entropy']:.3f}   ratio {train['policy/ratio_mean']:.3f} "
+                    f"(clipped {train['policy/ratio_clip_fraction']:.0%})   A scale {train['policy/advantage_scale']:.3f}   "
+                    f"lag {train['actor/parameter_lag_updates']:.1f} updates",
+                )
+            shares = sorted(train["clock"]["shares"].items(), key=lambda item: -item[1])
+            table.add_row("time goes to", "   ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.01))
+        return Group(self._progress, table)
+
+    def _frames_per_step(self) -> float:
+        event = self._train or self._evaluation
+        return event["frames"] / event["steps"] if event.get("steps") else 1.0
+
+    def close(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+
+class Speed:
+    """Steps per second over the last few seconds."""
+
+    def __init__(self, steps: int = 0) -> None:
+        self._marks = [(time.monotonic(), steps)]
+
+    def at(self, steps: int) -> None:
+        now = time.monotonic()
+        self._marks = [mark for mark in self._marks if now - mark[0] < 10.0][-200:] + [(now, steps)]
+
+    @property
+    def per_second(self) -> float:
+        (begin, first), (end, last) = self._marks[0], self._marks[-1]
+        return (last - first) / (end - begin) if end > begin else 0.0
+
+
+def _evaluation_line(event: Event) -> str:
+    return f"mean {event['mean']:.2f}  median {event['median']:.2f}  [{event['min']:.4g}, {event['max']:.4g}]"
+
+
+def favourite_text(train: Event, config: Config, space: Any) -> str:
+    """``1/τ1 3.5  1/τ2 12.5  ε 0.85``: the centre of each axis's best block, or the fixed value."""
+    values = dict(space.base._asdict())
+    for axis in space.axes:
+        block = train.get(f"controller/{axis.name}/best_block")
+        if block is None:
+            return "λ not learned" if config.controller.kind in ("fixed", "uniform") else "λ not known yet"
+        values[axis.name] = axis.to_value(axis.low + (block + 0.5) * axis.block_width)
+    index = Index(**values)
+    return f"1/τ1 {index.inverse_tau_1:.3g}  1/τ2 {index.inverse_tau_2:.3g}  ε {index.epsilon:.2f}"
+
+

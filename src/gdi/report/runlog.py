@@ -1,0 +1,117 @@
+"""The run log: append-only files in the run folder, from which everything else is made.
+
+``metrics.jsonl``: one JSON object per line, kinds ``train`` and ``evaluation``. All that depends on the clock stands under the
+one key ``clock``; the rest is the same for the same seed. ``episodes.csv``: every finished training episode with its λ.
+``tensorboard/``: the same numbers as TensorBoard events.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from gdi.errors import UserError
+from gdi.runtime.events import Event
+from gdi.types import EpisodeEnd, State
+
+METRICS, EPISODES, TENSORBOARD = "metrics.jsonl", "episodes.csv", "tensorboard"
+EPISODE_COLUMNS = (
+    "steps", "env", "inverse_tau_1", "inverse_tau_2", "epsilon", "episode_return", "length_steps", "truncated",
+)  # fmt: skip
+
+
+class RunLog:
+    """Writes the files of one run. A resumed run goes back to where its checkpoint was and continues from there."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._run_dir = run_dir
+        self._metrics = (run_dir / METRICS).open("a", encoding="utf-8")
+        self._episodes = (run_dir / EPISODES).open("a", encoding="utf-8", newline="")
+        self._tensorboard: Any = None
+        if self._episodes.tell() == 0:
+            self._write_header()
+
+    def _write_header(self) -> None:
+        csv.writer(self._episodes).writerow(EPISODE_COLUMNS)
+
+    def event(self, event: Event) -> None:
+        if event["kind"] not in ("train", "evaluation"):
+            return
+        self._metrics.write(json.dumps(event) + "\n")
+        self._metrics.flush()
+        writer = self._tensorboard_writer(event["steps"])
+        prefix = "evaluation/" if event["kind"] == "evaluation" else ""
+        for name, value in event.items():
+            if isinstance(value, (int, float)) and name != "steps":
+                writer.add_scalar(prefix + name, value, event["steps"])
+        for name, value in event["clock"].items():
+            if isinstance(value, float):
+                writer.add_scalar(f"clock/{name}", value, event["steps"])
+        writer.flush()
+
+    def _tensorboard_writer(self, first_step: int) -> Any:
+        if self._tensorboard is None:
+            from tensorboardX import SummaryWriter
+
+            # Viewers drop events of an earlier session from ``purge_step`` on: the part a resumed run repeats.
+            self._tensorboard = SummaryWriter(str(self._run_dir / TENSORBOARD), purge_step=first_step)
+        return self._tensorboard
+
+    def episode(self, steps: int, episode: EpisodeEnd) -> None:
+        line = io.StringIO()
+        csv.writer(line).writerow(
+            (
+                steps,
+                episode.env,
+                *(f"{value:.6g}" for value in episode.index),
+                f"{episode.episode_return:.8g}",
+                episode.length_steps,
+                int(episode.truncated),
+            )
+        )
+        self._episodes.write(line.getvalue())
+
+    def position(self) -> State:
+        """How far both files are, after forcing them to disk: a checkpoint never points past them."""
+        for file in (self._metrics, self._episodes):
+            file.flush()
+            os.fsync(file.fileno())
+        return {METRICS: self._metrics.tell(), EPISODES: self._episodes.tell()}
+
+    def rewind(self, position: State) -> None:
+        """Drop what was written after the position: the resumed run writes it again. {} is the very beginning."""
+        for name, file in ((METRICS, self._metrics), (EPISODES, self._episodes)):
+            end = int(position.get(name, 0))
+            file.flush()
+            if os.fstat(file.fileno()).st_size < end:
+                raise UserError(
+                    f"{self._run_dir / name} is shorter than the checkpoint says: part of it was lost, so the run cannot "
+                    "be continued without a gap. Start a new run."
+                )
+            file.truncate(end)
+            file.seek(end)
+        if not position:
+            self._write_header()
+
+    def close(self) -> None:
+        self._metrics.close()
+        self._episodes.close()
+        if self._tensorboard is not None:
+            self._tensorboard.close()
+
+
+def read_metrics(run_dir: Path, kind: str) -> list[Event]:
+    """All complete lines of one kind; a last line cut short by a crash is passed over."""
+    events = []
+    with (run_dir / METRICS).open(encoding="utf-8") as file:
+        for line in file:
+            if not line.endswith("\n"):
+                break
+            event = json.loads(line)
+            if event["kind"] == kind:
+                events.append(event)
+    return events

@@ -1,0 +1,1 @@
+"""Runtimes decide where the parts live; they hold no learning code."""

@@ -1,0 +1,182 @@
+"""Checkpoints: atomic, checksummed, and read without executing anything.
+
+A checkpoint is a folder ``step-<steps>-update-<updates>`` with ``tensors.safetensors`` (all arrays), ``state.json`` (all else, arrays
+named by reference) and ``manifest.json`` (SHA-256 of both). It is written under another name, synced to disk and
+renamed, so a folder under its final name is whole. ``best.json`` names the one with the best evaluation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from gdi.errors import UserError
+from gdi.types import State
+
+TENSORS, STATE, MANIFEST, BEST = "tensors.safetensors", "state.json", "manifest.json", "best.json"
+REFERENCE = "__tensor__"
+FORMAT = 1
+
+
+class DamagedCheckpoint(Exception):
+    """The folder is not a whole checkpoint of ours; the message says in what way."""
+
+
+def flatten(tree: Any, path: str, tensors: dict[str, Any]) -> Any:
+    """Replace every array in the tree by a reference, and collect the arrays under their paths."""
+    if isinstance(tree, torch.Tensor):
+        tree = tree.detach().cpu().numpy()
+    if isinstance(tree, np.ndarray):
+        tensors[path] = np.ascontiguousarray(tree)
+        return {REFERENCE: path}
+    if isinstance(tree, dict):
+        return {str(key): flatten(value, f"{path}/{key}", tensors) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return [flatten(value, f"{path}/{i}", tensors) for i, value in enumerate(tree)]
+    if isinstance(tree, np.generic):
+        return tree.item()
+    if tree is None or isinstance(tree, (bool, int, float, str)):
+        return tree
+    raise TypeError(f"a checkpoint cannot hold {type(tree).__name__} at {path}")
+
+
+def unflatten(tree: Any, tensors: dict[str, Any]) -> Any:
+    """The inverse of ``flatten``; tensors come back as NumPy arrays."""
+    if isinstance(tree, dict):
+        if set(tree) == {REFERENCE}:
+            return tensors[tree[REFERENCE]]
+        return {key: unflatten(value, tensors) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [unflatten(value, tensors) for value in tree]
+    return tree
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _slow(file)
+
+
+def _slow(file: Any) -> str:
+    digest = hashlib.sha256()  # Python 3.10 has no file_digest
+    while chunk := file.read(1 << 20):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def write_checkpoint(folder: Path, state: State) -> None:
+    """Write ``folder`` whole or not at all; an older folder of that name is replaced."""
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    tensors: dict[str, Any] = {}
+    skeleton = flatten(state, "", tensors)
+    save_file(tensors, part / TENSORS)
+    (part / STATE).write_text(json.dumps(skeleton))
+    digests = {name: _digest(part / name) for name in (TENSORS, STATE)}
+    (part / MANIFEST).write_text(json.dumps({"format": FORMAT, "sha256": digests}, indent=2))
+    for name in (TENSORS, STATE, MANIFEST):
+        _sync(part / name)
+    _sync(part)
+    if folder.exists():
+        # Moved aside, not deleted: at no moment is there neither the old one nor the new.
+        old = folder.with_name(f".{folder.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+        part.rename(folder)
+        shutil.rmtree(old)
+    else:
+        part.rename(folder)
+    _sync(folder.parent)
+
+
+def read_checkpoint(folder: Path) -> State:
+    """The state, after checking both digests; DamagedCheckpoint says what is wrong."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        if manifest.get("format") != FORMAT:
+            raise DamagedCheckpoint(f"format {manifest.get('format')!r} is not {FORMAT}")
+        for name, digest in manifest["sha256"].items():
+            if name not in (TENSORS, STATE) or _digest(folder / name) != digest:
+                raise DamagedCheckpoint(f"{name} does not match its checksum")
+        skeleton = json.loads((folder / STATE).read_text())
+        state: State = unflatten(skeleton, load_file(folder / TENSORS))
+    except (OSError, ValueError, KeyError, AttributeError, SafetensorError) as error:
+        raise DamagedCheckpoint(f"{type(error).__name__}: {error}") from error
+    return state
+
+
+class CheckpointStore:
+    """The ``checkpoints`` folder of a run: the newest few, and the best."""
+
+    def __init__(self, folder: Path, keep: int, warn: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._keep = keep
+        self._warn = warn
+
+    def _all(self) -> list[Path]:
+        """Newest last."""
+        return sorted(path for path in self._folder.glob("step-*") if path.is_dir())
+
+    def save(self, steps: int, updates: int, state: State, *, best: bool = False) -> Path:
+        path = self._folder / f"step-{steps:012d}-update-{updates:09d}"
+        write_checkpoint(path, state)
+        if best:
+            part = self._folder / f".{BEST}.part"
+            part.write_text(json.dumps({"checkpoint": path.name}))
+            _sync(part)
+            part.rename(self._folder / BEST)
+        spared = self._best_name()
+        for old in self._all()[: -self._keep]:
+            if old.name != spared:
+                shutil.rmtree(old)
+        return path
+
+    def _best_name(self) -> str | None:
+        try:
+            name = json.loads((self._folder / BEST).read_text())["checkpoint"]
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError):
+            self._warn(f"{self._folder / BEST} is unreadable: the best checkpoint is not known.")
+            return None
+        return str(name)
+
+    def newest(self) -> State | None:
+        """The newest whole checkpoint; damaged ones are passed over with a warning. None if there never was one."""
+        found = self._all()
+        for path in reversed(found):
+            try:
+                return read_checkpoint(path)
+            except DamagedCheckpoint as error:
+                self._warn(f"checkpoint {path.name} is damaged ({error}); trying the one before.")
+        if found:
+            raise UserError(f"every checkpoint in {self._folder} is damaged: this run cannot be continued.")
+        return None
+
+    def best(self) -> State:
+        """The checkpoint with the best evaluation."""
+        name = self._best_name()
+        if name is None:
+            raise UserError(f"{self._folder} has no best checkpoint yet: no evaluation has been made.")
+        try:
+            return read_checkpoint(self._folder / name)
+        except DamagedCheckpoint as error:
+            raise UserError(f"the best checkpoint {self._folder / name} is damaged: {error}.") from None
