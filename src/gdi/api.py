@@ -99,8 +99,8 @@ def prepare_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
             raise UserError(f"{run_dir} is not empty: continue that run with --resume, or choose another --run-dir.")
         for name, old, new in differences(read_config(run_dir), config):
             raise UserError(
-                f"cannot resume {run_dir}: {name} was {old!r} and is now {new!r}. A run keeps its config; start a new one "
-                "in another --run-dir."
+                f"cannot resume {run_dir}: {name} was {old!r} and is now {new!r}. A run keeps its config; start a new "
+                "one in another --run-dir."
             )
         return True
     try:
@@ -166,7 +166,8 @@ def _run(system: Any, folder: Path, continues: bool, console: Watcher) -> TrainR
     try:
         with stop_on_signal() as stop:
             resumed = run.resume() if continues else False
-            watchers.event({"kind": "start", "steps": run.steps, "text": start_text(config, folder, run.steps, resumed)})
+            text = start_text(config, folder, run.steps, resumed)
+            watchers.event({"kind": "start", "steps": run.steps, "text": text})
             evaluation = run.train(stop)
     finally:
         console.close()
@@ -250,9 +251,7 @@ class Agent:
             evaluator.close()
 
 
-def load(
-    run_dir: str | Path, *, best: bool = False, seed: int = 0, warn: Callable[[str], None] | None = None
-) -> Agent:
+def load(run_dir: str | Path, *, best: bool = False, seed: int = 0, warn: Callable[[str], None] | None = None) -> Agent:
     """The agent of a run: its newest checkpoint, or (``best``) the one with the best evaluation."""
     folder = Path(run_dir)
     config = read_config(folder)

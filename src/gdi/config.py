@@ -59,7 +59,7 @@ class ControllerConfig:
     """The operator E: how P_Λ learns from episode returns."""
 
     kind: Literal["tile-bandit", "fixed", "uniform", "multiplicative-weights"] = "tile-bandit"
-    """tile-bandit is the paper's ensemble (alg:bva); fixed and uniform are E = identity; multiplicative-weights is asp:2."""
+    """tile-bandit: the paper's ensemble (alg:bva). fixed, uniform: E = identity. multiplicative-weights: asp:2."""
     num_bandits: int = 7
     """M, bandits per axis. Table H "Num. Bandits"."""
     learning_rates: tuple[float, ...] = (0.05, 0.1, 0.2)
@@ -69,7 +69,7 @@ class ControllerConfig:
     tile_offset_high: int = 60
     """to in blocks, drawn uniformly from 0 to this. Table H "Offset of Tile coding"."""
     offset_mode: Literal["modulo", "literal"] = "modulo"
-    """modulo: the offset counts modulo the tile width (ordinary tile coding); literal: as printed in eq:bandit_update."""
+    """modulo: the offset counts modulo the tile width, as in ordinary tile coding. literal: as eq:bandit_update."""
     num_candidates: int = 3
     """d, candidates per bandit. Table H "Num. Bandit Candidates"."""
     ucb_scale: float = 1.0

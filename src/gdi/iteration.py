@@ -1,10 +1,10 @@
 """Algorithm 1, Generalized Data Distribution Iteration (alg:GDI). Every runtime runs through this page.
 
-    Initialize Λ, Θ, P_Λ^(0), θ^(0)
-    for t = 0, 1, 2, ...
-        Sample {X^(t)_{ρ0,λ}} with λ ~ P_Λ^(t)             sample
-        θ^(t+1)   = T(θ^(t),   {X^(t)_{ρ0,λ}})              improve
-        P_Λ^(t+1) = E(P_Λ^(t), {X^(t)_{ρ0,λ}})              reweight
+Initialize Λ, Θ, P_Λ^(0), θ^(0)
+for t = 0, 1, 2, ...
+    Sample {X^(t)_{ρ0,λ}} with λ ~ P_Λ^(t)             sample
+    θ^(t+1)   = T(θ^(t),   {X^(t)_{ρ0,λ}})              improve
+    P_Λ^(t+1) = E(P_Λ^(t), {X^(t)_{ρ0,λ}})              reweight
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def reweight(parts: Parts, episodes: list[EpisodeEnd]) -> None:
 
 
 def iterate(parts: Parts, total_steps: int, stop: Callable[[], bool]) -> Iterator[Iteration]:
-    """Algorithm 1, until exactly ``total_steps`` transitions are sampled and each sequence is trained as often as asked.
+    """Algorithm 1, until exactly ``total_steps`` transitions are sampled and each is trained as often as asked.
 
     It may be abandoned between two iterations, and within ``improve`` when ``stop`` turns true: what was due stays due,
     and the next call continues with it.

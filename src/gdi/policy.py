@@ -40,9 +40,7 @@ def family_log_probs(advantage: Tensor, index: Tensor) -> Tensor:
     first, second = component_log_probs(advantage, index)
     if advantage.shape[-2] == 1:
         return torch.logaddexp(first, second).unsqueeze(-2)
-    return torch.stack(
-        [torch.logaddexp(first, second.detach()), torch.logaddexp(first.detach(), second)], dim=-2
-    )
+    return torch.stack([torch.logaddexp(first, second.detach()), torch.logaddexp(first.detach(), second)], dim=-2)
 
 
 def sample(probabilities: Tensor, generator: torch.Generator) -> Tensor:
@@ -52,4 +50,5 @@ def sample(probabilities: Tensor, generator: torch.Generator) -> Tensor:
 
 def entropy(log_probabilities: Tensor) -> Tensor:
     """−Σ_a π log π, [..., A] -> [...]; an action of probability 0 contributes 0."""
-    return torch.special.entr(log_probabilities.exp()).sum(-1)
+    entropies: Tensor = torch.special.entr(log_probabilities.exp()).sum(-1)
+    return entropies

@@ -1,7 +1,7 @@
 """Presets: each algorithm a small difference from GDI-I3, each scale a set of sizes with its reasons.
 
-An algorithm (``gdi-i3``, ``fixed``, ...) says *what* runs: the paper's agents and the ablations of tab:ablation_setting.
-A scale (``paper``, ``minatar``, ``classic``) says *how large*. ``make_config`` composes the two.
+An algorithm (``gdi-i3``, ``fixed``, ...) says *what* runs: the paper's agents and the ablations of
+tab:ablation_setting. A scale (``paper``, ``minatar``, ``classic``) says *how large*. ``make_config`` composes the two.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _boltzmann(config: Config) -> Config:
 
 
 def _epsilon_greedy(config: Config) -> Config:
-    # Λ = {ε}: uniform with probability ε, otherwise as greedy as the search range allows (a true argmax has no gradient).
+    # Λ = {ε}: uniform with probability ε, else as greedy as the search range allows (a true argmax has no gradient).
     return _search(
         config,
         inverse_tau_1={"search": False, "fixed_value": 0.0},
@@ -143,7 +143,9 @@ def _classic(config: Config) -> Config:
 SCALES = {
     "paper": Preset("the paper's tables: 160 environments, IMPALA-deep and LSTM 256, 200M frames; wants a GPU", _paper),
     "minatar": Preset("10x10 games on a laptop CPU: 64 environments, small convolution, 1M steps", _minatar),
-    "classic": Preset("vector observations on a laptop CPU: 16 environments, small dense network, 200k steps", _classic),
+    "classic": Preset(
+        "vector observations on a laptop CPU: 16 environments, small dense network, 200k steps", _classic
+    ),
 }
 
 

@@ -1,8 +1,8 @@
 """V-trace and ReTrace (Equ: vtrace, Equ: retrace), each sum written as its backward recursion.
 
-All functions are time-major and indifferent to trailing axes: ``[T, ...]``. ``ratio`` is π/μ of the action taken. A step
-that is no transition (a reset, or beyond the step budget) has ratio 0: then ρ = c = 0, its own target is its value, and
-the step before it bootstraps on that value. ``discount`` is γ, or 0 where the step terminated the episode.
+All functions are time-major and indifferent to trailing axes: ``[T, ...]``. ``ratio`` is π/μ of the action taken. A
+step that is no transition (a reset, or beyond the step budget) has ratio 0: then ρ = c = 0, its own target is its
+value, and the step before it bootstraps on that value. ``discount`` is γ, or 0 where the step terminated the episode.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ import torch
 from torch import Tensor
 
 
-def vtrace(
-    values: Tensor, reward: Tensor, discount: Tensor, ratio: Tensor, *, rho_bar: float, c_bar: float
-) -> Tensor:
+def vtrace(values: Tensor, reward: Tensor, discount: Tensor, ratio: Tensor, *, rho_bar: float, c_bar: float) -> Tensor:
     """V-trace targets v_t = V(s_t) + Σ_{k≥0} γ^k c_[t:t+k−1] ρ_{t+k} δ_{t+k},  δ_t = r_t + γ V(s_{t+1}) − V(s_t).
 
     ρ_t = min(π/μ, ρ̄), c_t = min(π/μ, c̄). Recursion: v_t − V_t = ρ_t δ_t + γ c_t (v_{t+1} − V_{t+1}).
@@ -55,5 +53,5 @@ def sarsa_next_value(q_taken: Tensor, values: Tensor, valid: Tensor) -> Tensor:
 def policy_gradient_advantage(
     values: Tensor, targets: Tensor, reward: Tensor, discount: Tensor, ratio: Tensor, *, rho_bar: float
 ) -> Tensor:
-    """ρ_t (r_t + γ v_{t+1} − V(s_t)), the factor of ∇ log π. values and targets are [T + 1, ...], the result [T, ...]."""
+    """ρ_t (r_t + γ v_{t+1} − V(s_t)), the factor of ∇ log π. values, targets [T + 1, ...] -> [T, ...]."""
     return ratio.clamp(max=rho_bar) * (reward + discount * targets[1:] - values[:-1])

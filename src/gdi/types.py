@@ -28,7 +28,7 @@ State = dict[str, Any]
 
 
 class Index(NamedTuple):
-    """λ, the index of one behavior policy. It holds u = 1/τ rather than τ, so that u = 0 (uniform) is an ordinary value."""
+    """λ, the index of one behavior policy. It holds u = 1/τ, not τ, so that u = 0 (uniform) is an ordinary value."""
 
     inverse_tau_1: float
     inverse_tau_2: float
@@ -38,7 +38,8 @@ class Index(NamedTuple):
 AXES = Index._fields
 
 
-class EpisodeEnd(NamedTuple):
+@dataclass(frozen=True)
+class EpisodeEnd:
     """One finished training episode: what the operator E learns from."""
 
     env: int

@@ -9,10 +9,10 @@ import torch
 
 from gdi import policy
 from gdi.acting.parameters import ParameterServer
+from gdi.clock import Clock
 from gdi.config import LearnerConfig
 from gdi.envs.base import VectorEnv
 from gdi.networks import AgentInput, AgentNetwork
-from gdi.clock import Clock
 from gdi.types import Array, EpisodeEnd, Index, Sequence, State
 
 
@@ -39,9 +39,9 @@ def _empty_window(length: int, env: VectorEnv, state: Array) -> Sequence:
 class Actor:
     """Plays N environments with a copy of θ, and cuts their streams into windows.
 
-    A window holds ``burn_in_steps`` steps that the previous window trained and ``sequence_steps`` new ones; trained steps
-    of successive windows never overlap. The first window has nothing to burn in: its burn-in steps are zeros, harmless
-    because the state is reset at the first real step.
+    A window holds ``burn_in_steps`` steps that the previous window trained and ``sequence_steps`` new ones; trained
+    steps of successive windows never overlap. The first window has nothing to burn in: its burn-in steps are zeros,
+    harmless because the state is reset at the first real step.
     """
 
     def __init__(
@@ -153,9 +153,7 @@ class Actor:
         for i in np.flatnonzero(done & valid):
             index = Index(*self._index[i].tolist())
             ended.append(
-                EpisodeEnd(
-                    int(i), index, float(self._return[i]), int(self._length_steps[i]), bool(step.truncated[i])
-                )
+                EpisodeEnd(int(i), index, float(self._return[i]), int(self._length_steps[i]), bool(step.truncated[i]))
             )
         self._return[done] = 0.0
         self._length_steps[done] = 0
@@ -217,7 +215,7 @@ class Actor:
     def load_state_dict(self, state: State) -> None:
         """Continue the stream, or, where the environment could not be saved, begin new episodes from a derived seed.
 
-        The interrupted episodes are then dropped, and the windows before the break stay whole: no transition crosses it.
+        The interrupted episodes are then dropped; the windows before the break stay whole, and nothing crosses it.
         """
         common = state["common"]
         self._generator.set_state(torch.as_tensor(common["generator"]))
@@ -225,7 +223,8 @@ class Actor:
         self._version = None if common["version"] is None else int(common["version"])
         self._network.load_state_dict({name: torch.as_tensor(value) for name, value in common["network"].items()})
         if "env" not in state:
-            self._env_seed = int(np.random.SeedSequence([int(common["env_seed"]), self._acted_steps]).generate_state(1)[0])
+            entropy = [int(common["env_seed"]), self._acted_steps]
+            self._env_seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
             self._last_window = None
             self._begin(self._env.reset(self._env_seed))
             return

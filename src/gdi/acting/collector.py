@@ -1,8 +1,8 @@
-"""The data collector: holds windows of sequences and hands out batches so that each sequence is trained exactly R times.
+"""The data collector: holds windows of sequences and hands out batches, each sequence exactly R times.
 
-With ``replay`` R and ``replay_span_windows`` W, the uses of a window are due when it is 0, W/R, 2W/R, ... windows old: the
-first at once, the others spread over the next W windows. Nothing is ever older than W windows, and memory holds at most
-W of them, which is the bound. Sequences that fall due together are shuffled and cut into batches.
+With ``replay`` R and ``replay_span_windows`` W, the uses of a window are due when it is 0, W/R, 2W/R, ... windows old:
+the first at once, the others spread over the next W windows. Nothing older than W windows is ever trained, so memory
+holds at most W of them, and those of an unfinished batch. What falls due together is shuffled and cut into batches.
 """
 
 from __future__ import annotations

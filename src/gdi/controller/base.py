@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from gdi.index_space import IndexSpace
 from gdi.types import Array, Index, State
 
 
-class Favourite(NamedTuple):
+@dataclass(frozen=True)
+class Favourite:
     """One axis as its controller sees it now: estimates per block, for logs and pictures."""
 
     axis: str
@@ -28,8 +30,10 @@ class Controller(Protocol):
         ...
 
     def propose_best(self, rng: np.random.Generator) -> Index:
-        """λ for evaluation: the choice without any exploration bonus. Its generator is not the controller's own, so that
-        evaluating more or less often does not change training."""
+        """λ for evaluation: the choice without any exploration bonus.
+
+        The generator is not the controller's own, so that evaluating more or less often does not change training.
+        """
         ...
 
     def observe(self, index: Index, episode_return: float) -> None:

@@ -64,7 +64,10 @@ class AxisEnsemble:
         return mean
 
     def probabilities(self) -> Array:
-        """The chance of each block in ``propose``, [blocks]; exact but for d > 1 in random mode (drawn with replacement)."""
+        """The chance of each block in ``propose``, [blocks].
+
+        For a bandit in random mode it is that of its first draw; the draws after it are a little flatter.
+        """
         total = np.zeros(self.axis.num_blocks)
         for bandit in self.bandits:
             score = bandit.scores(self._ucb_scale)

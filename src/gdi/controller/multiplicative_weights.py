@@ -1,8 +1,8 @@
 """E as the paper's theory has it (asp:2): P ← P·exp(η·L_E)/Z, the KL-regularised multiplicative-weights update.
 
-Assumption 2 needs L_E of every λ; an episode shows it for one. The unbiased estimate of EXP3 stands in: the observed
-return divided by the chance of its block, and 0 elsewhere. Returns are standardised by their running mean and deviation,
-and the weight is counted in units of the uniform chance, so η means the same on every environment and axis.
+Assumption 2 needs L_E of every λ; an episode shows it for one. The unbiased estimate of EXP3 stands in: the
+observed return divided by the chance of its block, and 0 elsewhere. Returns are standardised by their running mean and
+deviation, and the weight is counted in units of the uniform chance, so η means the same on every environment and axis.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ class MultiplicativeWeights:
         self._sum_squares = 0.0
 
     def _probabilities(self, log_p: Array) -> Array:
-        mixed: Array = (1.0 - UNIFORM_SHARE) * np.exp(log_p) + UNIFORM_SHARE / len(log_p)
-        return mixed / mixed.sum()
+        mixed = (1.0 - UNIFORM_SHARE) * np.exp(log_p) + UNIFORM_SHARE / len(log_p)
+        normalised: Array = mixed / mixed.sum()
+        return normalised
 
     def propose(self) -> Index:
         x = []

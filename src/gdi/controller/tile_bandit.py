@@ -79,8 +79,8 @@ class TileBandit:
     def estimates(self) -> Array:
         """What each block's return is believed to be, [blocks], NaN where never tried.
 
-        w starts at 0 and forgets it only by (1 − lr)^N, so a rarely tried tile still leans to 0: a lure where returns are
-        negative. Division by 1 − (1 − lr)^N removes that lean. Proposals use V as printed; this serves evaluation.
+        w starts at 0 and forgets it only by (1 − lr)^N, so a rarely tried tile still leans to 0: a lure where returns
+        are negative. Division by 1 − (1 − lr)^N removes that lean. Proposals use V as printed; this serves evaluation.
         """
         with np.errstate(invalid="ignore"):
             estimate = self.weights / (1.0 - (1.0 - self.learning_rate) ** self.counts)

@@ -33,7 +33,7 @@ class Learner:
 
     @property
     def progress(self) -> float:
-        """Share of all training done: every transition is trained exactly ``replay`` times, so 1 after the last update."""
+        """Share of all training done; each transition is trained exactly ``replay`` times, so it ends at 1."""
         return min(1.0, self.trained_transitions / (self._config.steps * self._config.learner.replay))
 
     def update(self, batch: Sequence) -> Metrics:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -10,11 +12,13 @@ from torch import Tensor
 from gdi import policy
 from gdi.config import LearnerConfig
 from gdi.networks.agent import AgentNetwork, AgentOutput
+from gdi.networks.dynamics import Dynamics
 from gdi.returns import policy_gradient_advantage, retrace, sarsa_next_value, vtrace
 from gdi.rewards import shape_rewards
 
 
-class Trained(NamedTuple):
+@dataclass(frozen=True)
+class Trained:
     """The trained steps of a batch as tensors, each [T, B, ...]; see ``gdi.types`` for the time convention."""
 
     action: Tensor
@@ -89,16 +93,17 @@ def gdi_losses(
     total = config.v_loss_scale * v_loss + config.q_loss_scale * q_loss + config.policy_loss_scale * policy_loss
     metrics = {"loss/v": v_loss, "loss/q": q_loss, "loss/policy": policy_loss}
 
-    if network.dynamics is not None:
-        pairs = list(zip(network.dynamics, output.features, strict=True))
-        if config.forward_dynamics_scale:
-            loss = sum(mean(task.forward_loss(phi, data.action).unsqueeze(-1)) for task, phi in pairs)
-            total = total + config.forward_dynamics_scale * loss
-            metrics["loss/forward_dynamics"] = loss
-        if config.inverse_dynamics_scale:
-            loss = sum(mean(task.inverse_loss(phi, data.action).unsqueeze(-1)) for task, phi in pairs)
-            total = total + config.inverse_dynamics_scale * loss
-            metrics["loss/inverse_dynamics"] = loss
+    if network.tasks():
+
+        def auxiliary(task: Callable[[Dynamics, Tensor], Tensor]) -> Tensor:
+            """Sum over encoders of a task's mean loss."""
+            pairs = zip(network.tasks(), output.features, strict=True)
+            return torch.stack([mean(task(dynamics, phi).unsqueeze(-1)) for dynamics, phi in pairs]).sum()
+
+        forward_loss = auxiliary(lambda dynamics, phi: dynamics.forward_loss(phi, data.action))
+        inverse_loss = auxiliary(lambda dynamics, phi: dynamics.inverse_loss(phi, data.action))
+        total = total + config.forward_dynamics_scale * forward_loss + config.inverse_dynamics_scale * inverse_loss
+        metrics |= {"loss/forward_dynamics": forward_loss, "loss/inverse_dynamics": inverse_loss}
 
     with torch.no_grad():
         entropy = policy.entropy(log_pi[..., 0, :]).unsqueeze(-1)

@@ -72,6 +72,9 @@ class Heads(nn.Module):
         super().__init__()
         self.advantage = nn.Linear(features, num_actions)
         self.value = nn.Linear(features, 1)
+        # Equal advantages at the start: the first policies are uniform whatever the temperature.
+        nn.init.zeros_(self.advantage.weight)
+        nn.init.zeros_(self.advantage.bias)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return self.advantage(x), self.value(x).squeeze(-1)
@@ -85,18 +88,23 @@ class AgentNetwork(nn.Module):
         network, learner = config.network, config.learner
         self.families = int(network.families)
         num_encoders = 1 if network.shared_torso else self.families
-        self.encoders = nn.ModuleList(
+        encoders = [
             Encoder(config, observation_shape, num_actions, network.reward_shapes[i]) for i in range(num_encoders)
-        )
-        width = int(self.encoders[0].out_features)
-        self.heads = nn.ModuleList(Heads(width, num_actions) for _ in range(self.families))
+        ]
+        self.state_size = encoders[0].state_size
+        self.encoders = nn.ModuleList(encoders)
+        self.heads = nn.ModuleList(Heads(encoders[0].out_features, num_actions) for _ in range(self.families))
         self.dynamics: nn.ModuleList | None = None
         if learner.forward_dynamics_scale or learner.inverse_dynamics_scale:
             self.dynamics = nn.ModuleList(Dynamics(network.hidden_units, num_actions) for _ in self.encoders)
 
+    def tasks(self) -> list[Dynamics]:
+        """The auxiliary tasks, one per encoder; none when both are switched off."""
+        return [task for task in self.dynamics or () if isinstance(task, Dynamics)]
+
     def initial_state(self, batch: int) -> Tensor:
         """[B, encoders, state size], zeros."""
-        return torch.zeros(batch, len(self.encoders), int(self.encoders[0].state_size))
+        return torch.zeros(batch, len(self.encoders), self.state_size)
 
     def forward(self, x: AgentInput, state: Tensor) -> AgentOutput:
         encoded = [encoder(x, state[:, i]) for i, encoder in enumerate(self.encoders)]
@@ -116,9 +124,4 @@ def make_network(config: Config, observation_shape: tuple[int, ...], num_actions
     """A network initialised from the seed, leaving torch's global generator as it found it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = AgentNetwork(config, observation_shape, num_actions)
-        for heads in network.heads:
-            # Equal advantages at the start: the first policies are uniform whatever the temperature.
-            nn.init.zeros_(heads.advantage.weight)
-            nn.init.zeros_(heads.advantage.bias)
-    return network
+        return AgentNetwork(config, observation_shape, num_actions)

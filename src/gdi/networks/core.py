@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +24,7 @@ class LstmCore(nn.Module):
         hidden, cell = (part.contiguous() for part in state.unsqueeze(0).chunk(2, dim=-1))  # each [1, B, units]
         borders = [0, *(t for t in episode_start.any(dim=1).nonzero().flatten().tolist() if t > 0), len(x)]
         outputs = []
-        for begin, end in zip(borders, borders[1:], strict=False):
+        for begin, end in pairwise(borders):
             keep = (~episode_start[begin]).unsqueeze(-1)  # [B, 1]
             output, (hidden, cell) = self.lstm(x[begin:end], (hidden * keep, cell * keep))
             outputs.append(output)

@@ -24,7 +24,8 @@ class Dynamics(nn.Module):
         """½·mean_d (f(φ_t, a_t) − sg(φ_{t+1}))². features [T + 1, B, D], action [T, B] -> [T, B]."""
         taken = F.one_hot(action, self.num_actions).to(features.dtype)
         predicted = self.forward_model(torch.cat([features[:-1], taken], dim=-1))
-        return 0.5 * (predicted - features[1:].detach()).pow(2).mean(-1)
+        loss: Tensor = 0.5 * (predicted - features[1:].detach()).pow(2).mean(-1)
+        return loss
 
     def inverse_loss(self, features: Tensor, action: Tensor) -> Tensor:
         """−log p(a_t | φ_t, φ_{t+1}). features [T + 1, B, D], action [T, B] -> [T, B]."""

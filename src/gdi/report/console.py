@@ -8,7 +8,15 @@ from typing import Any, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from gdi.config import Config
@@ -114,13 +122,14 @@ class LiveConsole:
         if self._train:
             train = self._train
             table.add_row("favourite λ", self._favourite())
-            losses = "   ".join(f"{name} {train[f'loss/{name}']:.4f}" for name in ("v", "q", "policy") if f"loss/{name}" in train)
-            table.add_row("losses", losses or "-")
             if "policy/entropy" in train:
+                losses = "   ".join(f"{name} {train[f'loss/{name}']:.4f}" for name in ("v", "q", "policy"))
+                table.add_row("losses", losses)
                 table.add_row(
                     "policy",
                     f"entropy {train['policy/entropy']:.3f}   ratio {train['policy/ratio_mean']:.3f} "
-                    f"(clipped {train['policy/ratio_clip_fraction']:.0%})   A scale {train['policy/advantage_scale']:.3f}   "
+                    f"(clipped {train['policy/ratio_clip_fraction']:.0%})   "
+                    f"A scale {train['policy/advantage_scale']:.3f}   "
                     f"lag {train['actor/parameter_lag_updates']:.1f} updates",
                 )
             shares = sorted(train["clock"]["shares"].items(), key=lambda item: -item[1])
@@ -144,7 +153,7 @@ class Speed:
 
     def at(self, steps: int) -> None:
         now = time.monotonic()
-        self._marks = [mark for mark in self._marks if now - mark[0] < 10.0][-200:] + [(now, steps)]
+        self._marks = [*[mark for mark in self._marks if now - mark[0] < 10.0][-200:], (now, steps)]
 
     @property
     def per_second(self) -> float:
@@ -166,5 +175,3 @@ def favourite_text(train: Event, config: Config, space: Any) -> str:
         values[axis.name] = axis.to_value(axis.low + (block + 0.5) * axis.block_width)
     index = Index(**values)
     return f"1/τ1 {index.inverse_tau_1:.3g}  1/τ2 {index.inverse_tau_2:.3g}  ε {index.epsilon:.2f}"
-
-

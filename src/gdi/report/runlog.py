@@ -1,8 +1,8 @@
 """The run log: append-only files in the run folder, from which everything else is made.
 
-``metrics.jsonl``: one JSON object per line, kinds ``train`` and ``evaluation``. All that depends on the clock stands under the
-one key ``clock``; the rest is the same for the same seed. ``episodes.csv``: every finished training episode with its λ.
-``tensorboard/``: the same numbers as TensorBoard events.
+``metrics.jsonl``: one JSON object per line, kinds ``train`` and ``evaluation``. All that depends on the clock stands
+under the one key ``clock``; the rest is the same for the same seed. ``episodes.csv``: every finished training
+episode with its λ. ``tensorboard/``: the same numbers as TensorBoard events.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class RunLog:
             file.flush()
             if os.fstat(file.fileno()).st_size < end:
                 raise UserError(
-                    f"{self._run_dir / name} is shorter than the checkpoint says: part of it was lost, so the run cannot "
-                    "be continued without a gap. Start a new run."
+                    f"{self._run_dir / name} is shorter than the checkpoint says: part of it was lost, so the run "
+                    "cannot be continued without a gap. Start a new run."
                 )
             file.truncate(end)
             file.seek(end)

@@ -1,8 +1,8 @@
 """Checkpoints: atomic, checksummed, and read without executing anything.
 
-A checkpoint is a folder ``step-<steps>-update-<updates>`` with ``tensors.safetensors`` (all arrays), ``state.json`` (all else, arrays
-named by reference) and ``manifest.json`` (SHA-256 of both). It is written under another name, synced to disk and
-renamed, so a folder under its final name is whole. ``best.json`` names the one with the best evaluation.
+A checkpoint is a folder ``step-<steps>-update-<updates>`` with ``tensors.safetensors`` (all arrays), ``state.json``
+(all else, arrays named by reference) and ``manifest.json`` (SHA-256 of both). It is written under another name, synced
+to disk and renamed, so a folder under its final name is whole. ``best.json`` names the one with the best evaluation.
 """
 
 from __future__ import annotations

@@ -162,9 +162,7 @@ class LocalRun:
                 child_seed(config.seed, "evaluation", self.steps),
             )
         summary: dict[str, Any] = self._evaluation.to_dict()
-        self._watchers.event(
-            {"kind": "evaluation", **self._counters(), **summary, "clock": {"seconds": self.seconds}}
-        )
+        self._watchers.event({"kind": "evaluation", **self._counters(), **summary, "clock": {"seconds": self.seconds}})
         is_best = self._evaluation.mean > self._best_mean
         self._best_mean = max(self._best_mean, self._evaluation.mean)
         return is_best

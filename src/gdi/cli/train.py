@@ -1,0 +1,154 @@
+"""``gdi train [PRESET] --env ENV``: train an agent."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gdi.cli.parsing import OneLineParser, fields_help, parse_fields, whole_number
+from gdi.config import (
+    Config,
+    ControllerConfig,
+    EnvConfig,
+    EvaluationConfig,
+    IndexSpaceConfig,
+    LearnerConfig,
+    NetworkConfig,
+    RunConfig,
+    validate,
+)
+from gdi.errors import UserError
+from gdi.presets import PRESETS, SCALES, default_scale, make_config
+
+PROG = "gdi train"
+
+
+@dataclass(frozen=True)
+class Sections:
+    """Every other setting, by section. The defaults shown are those of the chosen preset and scale."""
+
+    env: EnvConfig
+    index_space: IndexSpaceConfig
+    controller: ControllerConfig
+    network: NetworkConfig
+    learner: LearnerConfig
+    evaluation: EvaluationConfig
+    run: RunConfig
+
+
+SECTION_NAMES = tuple(Sections.__dataclass_fields__)
+
+
+def make_parser() -> OneLineParser:
+    parser = OneLineParser(
+        prog=PROG,
+        usage="gdi train [PRESET] --env ENV [--steps N] [--seed S] [--scale SCALE] [--run-dir DIR] [--resume] "
+        "[--json] [--SECTION.FIELD VALUE ...]",
+        description=f"Train a GDI agent on an environment. PRESET is one of {', '.join(PRESETS)} (default: gdi-i3).",
+        add_help=False,
+    )
+    parser.add_argument("--env", help="environment id, for example CartPole-v1 or MinAtar/Breakout-v0")
+    parser.add_argument("--steps", type=whole_number, help="environment transitions to train on (1e6 is fine)")
+    parser.add_argument("--seed", type=whole_number, help="every random choice descends from it (default: 0)")
+    parser.add_argument("--scale", help=f"one of {', '.join(SCALES)} (default: what fits the environment)")
+    parser.add_argument("--run-dir", type=Path, help="where the run is kept (default: a new folder under runs/)")
+    parser.add_argument("--resume", action="store_true", help="continue the run in --run-dir where it was stopped")
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
+    parser.add_argument("-h", "--help", action="store_true", help="show this help")
+    return parser
+
+
+def split_preset(argv: list[str]) -> tuple[str | None, list[str]]:
+    """The preset out of the arguments: the first of them, or a later one that is a preset's name by itself.
+
+    Any other later word may be the value of a ``--section.field`` before it.
+    """
+    if argv and not argv[0].startswith("-"):
+        return argv[0], argv[1:]
+    for i in range(1, len(argv)):
+        if argv[i] in PRESETS and (not argv[i - 1].startswith("--") or "=" in argv[i - 1]):
+            return argv[i], argv[:i] + argv[i + 1 :]
+    return None, argv
+
+
+def chosen_config(argv: list[str]) -> tuple[Config, Path | None, bool, bool]:
+    """-> config, run folder, resume, json."""
+    parser = make_parser()
+    preset, options = split_preset(argv)
+    args, rest = parser.parse_known_args(options)
+    stored = None
+    if args.resume:
+        if args.run_dir is None:
+            raise UserError("--resume needs --run-dir, the folder of the run to continue.")
+        if args.run_dir.is_dir() and any(args.run_dir.iterdir()):
+            from gdi.api import read_config
+
+            stored = read_config(args.run_dir)
+    if stored is not None:
+        if preset is not None:
+            make_config(preset)  # an unknown name is told as such, not as a difference
+        config = replace(
+            stored,
+            preset=preset or stored.preset,
+            scale=args.scale or stored.scale,
+            env=replace(stored.env, id=args.env or stored.env.id),
+            steps=stored.steps if args.steps is None else args.steps,
+            seed=stored.seed if args.seed is None else args.seed,
+        )
+    else:
+        env_id = args.env or ""
+        scale = args.scale or default_scale(env_id, has_gpu=_has_gpu())
+        config = make_config(preset or "gdi-i3", env_id, scale=scale, steps=args.steps, seed=args.seed or 0)
+    sections = Sections(**{name: getattr(config, name) for name in SECTION_NAMES})
+    sections = parse_fields(sections, rest, PROG, parser.option_names())
+    config = replace(config, **{name: getattr(sections, name) for name in SECTION_NAMES})
+    return validate(config), args.run_dir, args.resume, args.json
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def run(argv: list[str]) -> int:
+    if "-h" in argv or "--help" in argv:
+        print(make_parser().format_help())
+        default = make_config(env="CartPole-v1")
+        print(fields_help(Sections(**{name: getattr(default, name) for name in SECTION_NAMES}), PROG))
+        return 0
+    config, run_dir, resume, as_json = chosen_config(argv)
+
+    from gdi.api import default_run_dir, train
+    from gdi.learner import Diverged
+    from gdi.report.console import LiveConsole
+
+    folder = run_dir or default_run_dir(config)
+    stream = sys.stderr if as_json else sys.stdout
+    console = LiveConsole(config, stream)
+    try:
+        result = train(config, folder, resume=resume, console=console)
+    except Diverged as error:
+        print(f"gdi: training diverged: {error} The state is saved in {folder}.", file=sys.stderr)
+        return 1
+    finally:
+        console.close()
+    if as_json:
+        print(json.dumps(result.to_dict()))
+        return 0
+    if not result.finished:
+        print(f"Stopped at {result.steps:,} of {config.steps:,} steps; everything is saved.")
+        print(f"  continue   gdi train --run-dir {folder} --resume")
+        return 0
+    assert result.evaluation is not None
+    e = result.evaluation
+    print(
+        f"Done: {result.steps:,} steps in {result.seconds:,.0f} s. Evaluation over {e.episodes} episodes: "
+        f"mean {e.mean:.2f}, median {e.median:.2f}, min {e.min:.4g}, max {e.max:.4g}."
+    )
+    print(f"The run is kept in {folder}. Next:")
+    print(f"  gdi evaluate {folder} --episodes 100")
+    print(f"  tensorboard --logdir {folder}/tensorboard    (pip install tensorboard)")
+    return 0
