@@ -157,7 +157,7 @@ class Actor:
             )
         self._return[done] = 0.0
         self._length_steps[done] = 0
-        self._needs_index = done
+        self._needs_index = done.copy()
         self._obs, self._episode_start, self._resets = step.obs, self._resets, done
         self._previous_action, self._previous_reward = action, step.reward
         return int(valid.sum())
