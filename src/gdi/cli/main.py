@@ -15,6 +15,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("gdi.cli.evaluate", "play evaluation episodes with a trained agent"),
     "presets": ("gdi.cli.presets", "list the presets and scales, and what differs between them"),
     "scores": ("gdi.cli.scores", "judge Atari scores against humans, world records and published agents"),
+    "theory": ("gdi.cli.theory", "execute the paper's theorems, and break them on purpose"),
+    "algorithms": ("gdi.cli.algorithms", "the taxonomy GDI-I^n / GDI-H^n, computed"),
 }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gdi.config import Config, LearnerConfig, planned_updates
 from gdi.types import State
@@ -70,6 +72,12 @@ class Optimizer:
     def load_state_dict(self, state: State) -> None:
         for name, moments in state.items():
             parameter = self._named[name]
-            self._adamw.state[parameter] = {
-                key: torch.as_tensor(value).to(parameter.device).clone() for key, value in moments.items()
-            }
+            self._adamw.state[parameter] = {key: _like(value, parameter) for key, value in moments.items()}
+
+
+def _like(value: Any, parameter: Tensor) -> Tensor:
+    """A moment in its parameter's own memory layout: the fused kernel pairs them by memory order, not by index."""
+    tensor = torch.as_tensor(value)
+    if tensor.shape != parameter.shape:
+        return tensor.to(parameter.device).clone()
+    return torch.empty_like(parameter, requires_grad=False).copy_(tensor)

@@ -48,7 +48,9 @@ class ConvTorso(nn.Module):
         self.dense = nn.Linear(probe.numel(), hidden_units)
 
     def forward(self, obs: Tensor) -> Tensor:
-        return torch.relu(self.dense(self.convolutions(image_to_float(obs)).flatten(1)))
+        # Channel-last again before flattening: in this memory layout that is a view, and the usual order a copy.
+        maps = self.convolutions(image_to_float(obs)).permute(0, 2, 3, 1)
+        return torch.relu(self.dense(maps.flatten(1)))
 
 
 def minatar_convolutions(channels: int) -> nn.Module:

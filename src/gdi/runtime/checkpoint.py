@@ -37,7 +37,7 @@ def flatten(tree: Any, path: str, tensors: dict[str, Any]) -> Any:
     if isinstance(tree, torch.Tensor):
         tree = tree.detach().cpu().numpy()
     if isinstance(tree, np.ndarray):
-        tensors[path] = np.ascontiguousarray(tree)
+        tensors[path] = tree if tree.flags.c_contiguous else tree.copy(order="C")
         return {REFERENCE: path}
     if isinstance(tree, dict):
         return {str(key): flatten(value, f"{path}/{key}", tensors) for key, value in tree.items()}

@@ -21,6 +21,7 @@ from gdi.index_space import make_index_space
 from gdi.iteration import Parts
 from gdi.learner import Learner
 from gdi.networks import make_network
+from gdi.runtime.memory import keep_freed_memory
 from gdi.types import State
 
 
@@ -81,6 +82,7 @@ def build(config: Config) -> System:
     """Every part, in its initial state. Bad combinations of environment and config raise UserError here."""
     device = resolve_device(config.run.device)
     torch.set_num_threads(config.run.threads or available_cores())
+    keep_freed_memory()
     env = make_env(config.env)
     shape, num_actions = env.spec.observation_shape, env.spec.num_actions
     seed = config.seed

@@ -1,0 +1,160 @@
+"""Small configs and windows that many tests share."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gdi.acting import Actor, ParameterServer
+from gdi.clock import Clock
+from gdi.config import Config, LearnerConfig
+from gdi.envs.base import VectorEnv
+from gdi.networks import AgentNetwork, make_network
+from gdi.presets import make_config
+from gdi.runtime.checkpoint import CheckpointStore
+from gdi.types import EpisodeEnd, Index, Sequence
+
+
+def tiny_config(
+    env: str = "MinAtar/Breakout-v0", preset: str = "gdi-i3", *, steps: int = 2000, **learner: Any
+) -> Config:
+    """A run of a second or two: few environments, short windows, a small network."""
+    config = make_config(preset, env, steps=steps, seed=7)
+    sizes = {
+        "batch_size_sequences": 8,
+        "sequence_steps": 5,
+        "replay": 2,
+        "replay_span_windows": 4,
+        "warmup_updates": 10,
+    }
+    return replace(
+        config,
+        env=replace(config.env, num_envs=8),
+        network=replace(config.network, hidden_units=16),
+        learner=replace(config.learner, **{**sizes, **learner}),
+        evaluation=replace(config.evaluation, every_steps=1000, episodes=4),
+        run=replace(config.run, log_every_steps=250, checkpoint_every_steps=500, threads=1, device="cpu"),
+    )
+
+
+def with_lstm(config: Config, units: int = 8) -> Config:
+    return replace(config, network=replace(config.network, lstm_units=units))
+
+
+def make_actor(env: VectorEnv, config: Config, seed: int = 0) -> tuple[Actor, AgentNetwork]:
+    """An actor whose θ stays as it is; returns it and a network with the same θ."""
+    shape, actions = env.spec.observation_shape, env.spec.num_actions
+    network = make_network(config, shape, actions, seed)
+    randomise_advantages(network)
+    parameters = ParameterServer({k: v.clone() for k, v in network.state_dict().items()})
+    actor = Actor(
+        env=env,
+        network=make_network(config, shape, actions, seed + 1),
+        parameters=parameters,
+        config=config.learner,
+        generator=torch.Generator().manual_seed(seed),
+        clock=Clock(),
+        env_seed=seed,
+    )
+    return actor, network
+
+
+def randomise_advantages(network: AgentNetwork) -> None:
+    """Advantage heads start at zero; tests of policies and gradients want them different."""
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if ".advantage." in name:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator))
+
+
+def collect_windows(actor: Actor, count: int) -> list[Sequence]:
+    return [actor.collect(lambda env: Index(1.0, 2.0, 0.5), 10**9)[0] for _ in range(count)]
+
+
+def random_batch(config: Config, spec: Any, batch: int, seed: int = 0) -> Sequence:
+    """A batch of noise with episodes that end and start as the time convention says."""
+    rng = np.random.default_rng(seed)
+    learner: LearnerConfig = config.learner
+    length = learner.burn_in_steps + learner.sequence_steps
+    ended = rng.random((length, batch)) < 0.15
+    ended[1:] &= ~ended[:-1]
+    resets = np.zeros_like(ended)
+    resets[1:] = ended[:-1]
+    starts = np.zeros((length + 1, batch), bool)
+    starts[1:] = resets
+    by_time_limit = rng.random((length, batch)) < 0.5
+    return Sequence(
+        obs=rng.standard_normal((length + 1, batch, *spec.observation_shape)).astype(np.float32),
+        episode_start=starts,
+        previous_action=rng.integers(spec.num_actions, size=(length + 1, batch)),
+        previous_reward=rng.standard_normal((length + 1, batch)).astype(np.float32),
+        action=rng.integers(spec.num_actions, size=(length, batch)),
+        reward=rng.standard_normal((length, batch)).astype(np.float32),
+        terminated=ended & ~by_time_limit,
+        truncated=ended & by_time_limit,
+        valid=~resets,
+        behavior_prob=rng.uniform(0.2, 1.0, (length, batch)).astype(np.float32),
+        index=np.stack(
+            [rng.uniform(0, 3, (length, batch)), rng.uniform(0, 3, (length, batch)), rng.random((length, batch))], -1
+        ).astype(np.float32),
+        version=np.zeros((length, batch), np.int64),
+        state=np.zeros(
+            (batch, *make_network(config, spec.observation_shape, spec.num_actions, 0).initial_state(1).shape[1:]),
+            np.float32,
+        ),
+    )
+
+
+def read_lines(run_dir: Path) -> list[dict[str, Any]]:
+    """metrics.jsonl without what depends on the clock."""
+    lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        line.pop("clock")
+    return lines
+
+
+def network_of(run_dir: Path) -> dict[str, Any]:
+    """θ in the newest checkpoint, which must be whole."""
+    state = CheckpointStore(run_dir / "checkpoints", 3, pytest.fail).newest()
+    assert state is not None
+    return dict(state["system"]["learner"]["network"])
+
+
+class Listener:
+    """A console that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def event(self, event: dict[str, Any]) -> None:
+        if event["kind"] == "notice":
+            self.notices.append(event["text"])
+
+    def episode(self, steps: int, episode: EpisodeEnd) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Stopper(Listener):
+    """A console that sends the process SIGTERM once the run has come that far."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self._steps = steps
+
+    def event(self, event: dict[str, Any]) -> None:
+        if event["kind"] == "progress" and event["steps"] >= self._steps:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def stop_after(steps: int) -> Stopper:
+    return Stopper(steps)

@@ -1,0 +1,172 @@
+"""The actor on counting environments: any off-by-one at any border fails by arithmetic."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from gdi import policy
+from gdi.envs.toy import make_toy
+from gdi.networks import AgentInput
+from gdi.types import Index, Sequence
+from helpers import collect_windows, make_actor, tiny_config, with_lstm
+
+ENVS = 4
+EPISODE, CLOCK = 0, 1  # what the two first entries of a counting observation are
+
+
+def counting_windows(count: int = 12, *, burn_in: int = 0, trained: int = 6, lstm: bool = False):
+    config = tiny_config("Toy/Counting-v0", sequence_steps=trained, burn_in_steps=burn_in)
+    config = with_lstm(config) if lstm else config
+    actor, network = make_actor(make_toy("Toy/Counting-v0", ENVS), config)
+    return collect_windows(actor, count), network
+
+
+def stream(windows: list[Sequence], name: str, burn_in: int = 0) -> np.ndarray:
+    """The trained steps of all windows, one after another, [T, B, ...]."""
+    length = windows[0].action.shape[0]
+    return np.concatenate([getattr(w, name)[burn_in:length] for w in windows])
+
+
+def test_stream_is_what_the_environment_did() -> None:
+    windows, _ = counting_windows()
+    obs, reward, valid = stream(windows, "obs"), stream(windows, "reward"), stream(windows, "valid")
+    terminated, truncated = stream(windows, "terminated"), stream(windows, "truncated")
+    start = stream(windows, "episode_start")
+    for env in range(ENVS):
+        length = 5 + env  # steps of an episode in this copy
+        for t in range(len(obs)):
+            # An episode takes `length` steps and one reset step: its period.
+            episode, clock = divmod(t, length + 1)
+            assert obs[t, env, EPISODE] == episode
+            assert obs[t, env, CLOCK] == clock
+            is_reset = clock == length
+            assert valid[t, env] == (not is_reset)
+            assert reward[t, env] == (0 if is_reset else clock)
+            assert start[t, env] == (clock == 0)
+            assert terminated[t, env] == (clock == length - 1 and episode % 2 == 0)
+            assert truncated[t, env] == (clock == length - 1 and episode % 2 == 1)
+
+
+def test_bootstrap_entry_is_the_next_windows_first() -> None:
+    windows, _ = counting_windows()
+    for before, after in pairwise(windows):
+        for name in ("obs", "episode_start", "previous_action", "previous_reward"):
+            np.testing.assert_array_equal(getattr(before, name)[-1], getattr(after, name)[0])
+
+
+def test_previous_action_and_reward_are_one_step_late() -> None:
+    windows, _ = counting_windows()
+    np.testing.assert_array_equal(stream(windows, "previous_action")[1:], stream(windows, "action")[:-1])
+    np.testing.assert_array_equal(stream(windows, "previous_reward")[1:], stream(windows, "reward")[:-1])
+
+
+@pytest.mark.parametrize(("burn_in", "trained"), [(4, 6), (6, 6), (9, 4)])
+def test_burn_in_is_the_steps_before_and_trained_steps_do_not_overlap(burn_in: int, trained: int) -> None:
+    windows, _ = counting_windows(burn_in=burn_in, trained=trained, lstm=True)
+    whole = {name: stream(windows, name, burn_in) for name in ("obs", "action", "reward", "valid", "index", "version")}
+    for k, window in enumerate(windows):
+        begin = k * trained  # of the trained part in the stream
+        for name, values in whole.items():
+            available = min(begin, burn_in)
+            np.testing.assert_array_equal(
+                getattr(window, name)[burn_in - available : burn_in + trained],
+                values[begin - available : begin + trained],
+            )
+    assert not windows[0].valid[:burn_in].any()
+    assert windows[0].episode_start[burn_in].all()
+
+
+@pytest.mark.parametrize(("burn_in", "trained"), [(0, 6), (4, 6), (9, 4)])
+def test_stored_state_is_the_state_at_the_first_step(burn_in: int, trained: int) -> None:
+    """Unrolling the whole stream from its beginning passes through every stored state."""
+    windows, network = counting_windows(burn_in=burn_in, trained=trained, lstm=True)
+    whole = AgentInput(
+        *(
+            torch.from_numpy(stream(windows, name, burn_in))
+            for name in ("obs", "episode_start", "previous_action", "previous_reward")
+        )
+    )
+    for k, window in enumerate(windows):
+        first = k * trained - burn_in  # this window's first step in the stream
+        if first < 0:
+            continue
+        state = network.initial_state(ENVS)
+        if first > 0:
+            with torch.no_grad():
+                state = network(AgentInput(*(x[:first] for x in whole)), state).state
+        assert state.abs().sum() > 0 or first == 0
+        np.testing.assert_allclose(window.state, state.numpy(), atol=1e-6)
+
+
+def test_behavior_prob_is_the_probability_acted_with() -> None:
+    windows, network = counting_windows(lstm=False)
+    index = torch.tensor(Index(1.0, 2.0, 0.5))
+    for window in windows:
+        np.testing.assert_array_equal(window.index, np.broadcast_to(np.float32([1.0, 2.0, 0.5]), window.index.shape))
+        inputs = AgentInput(
+            *(
+                torch.from_numpy(getattr(window, name)[:-1])
+                for name in ("obs", "episode_start", "previous_action", "previous_reward")
+            )
+        )
+        with torch.no_grad():
+            advantage = network(inputs, network.initial_state(ENVS)).advantage
+            probs = policy.probs(advantage, index.expand(*advantage.shape[:2], 3))
+        taken = probs.gather(-1, torch.from_numpy(window.action)[..., None])[..., 0]
+        np.testing.assert_allclose(window.behavior_prob, taken.numpy(), rtol=1e-5)
+        assert 0 < window.behavior_prob.min() < window.behavior_prob.max() < 1
+
+
+def test_one_index_per_episode_and_the_return_belongs_to_it() -> None:
+    config = tiny_config("Toy/Counting-v0", sequence_steps=7)
+    actor, _ = make_actor(make_toy("Toy/Counting-v0", ENVS), config)
+    given: dict[int, list[Index]] = {env: [] for env in range(ENVS)}
+
+    def propose(env: int) -> Index:
+        index = Index(float(env), float(len(given[env])), 0.5)  # names its environment and episode
+        given[env].append(index)
+        return index
+
+    windows, ended = [], []
+    for _ in range(10):
+        window, episodes = actor.collect(propose, 10**9)
+        windows.append(window)
+        ended += episodes
+    index, obs = stream(windows, "index"), stream(windows, "obs")
+    valid = stream(windows, "valid")
+    np.testing.assert_array_equal(index[..., 1][valid], obs[..., EPISODE][valid])
+    assert len(ended) > 20
+    for episode in ended:
+        length = 5 + episode.env
+        assert episode.index.inverse_tau_1 == episode.env
+        assert episode.length_steps == length
+        assert episode.episode_return == length * (length - 1) / 2  # 0 + 1 + ... + (length - 1)
+        assert episode.truncated == (episode.index.inverse_tau_2 % 2 == 1)
+
+
+@pytest.mark.parametrize("budget", [1, 4, 10, 23, 24, 25])
+def test_budget_is_met_exactly(budget: int) -> None:
+    config = tiny_config("Toy/Counting-v0", sequence_steps=6)
+    actor, _ = make_actor(make_toy("Toy/Counting-v0", ENVS), config)
+    window, ended = actor.collect(lambda env: Index(1.0, 1.0, 0.5), budget)
+    # 4 copies, 6 steps: copy 0 ends after 5 steps and resets in the 6th, so at most 4 · 6 − 1 transitions fit.
+    assert window.valid.sum() == min(budget, 23)
+    for episode in ended:
+        assert window.valid[episode.length_steps - 1, episode.env]
+
+
+def test_pulls_at_its_interval_and_records_the_version() -> None:
+    config = tiny_config("Toy/Counting-v0", sequence_steps=8, pull_every_steps=5)
+    env = make_toy("Toy/Counting-v0", ENVS)
+    actor, network = make_actor(env, config)
+    params = {k: v.clone() for k, v in network.state_dict().items()}
+    first, _ = actor.collect(lambda env: Index(1.0, 1.0, 0.5), 10**9)
+    actor._parameters.push(params, 9)
+    second, _ = actor.collect(lambda env: Index(1.0, 1.0, 0.5), 10**9)
+    # Steps 0-7 are the first window; pulls fall on steps 0, 5, 10, 15.
+    assert (first.version == 0).all()
+    assert second.version[:, 0].tolist() == [0, 0, 9, 9, 9, 9, 9, 9]

@@ -1,0 +1,191 @@
+"""What can go wrong with a run: kills, signals, damage, divergence. Nothing is lost, nothing is hidden."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import gdi
+from gdi.config import config_to_json
+from gdi.learner import Diverged, Learner
+from gdi.runtime.checkpoint import DamagedCheckpoint, flatten, read_checkpoint, write_checkpoint
+from helpers import Listener, network_of, read_lines, stop_after, tiny_config
+
+SMALL = [
+    "--seed=3",
+    "--env.num-envs=8",
+    "--network.hidden-units=16",
+    "--learner.batch-size-sequences=8",
+    "--learner.sequence-steps=5",
+    "--evaluation.every-steps=2000",
+    "--evaluation.episodes=4",
+    "--run.log-every-steps=250",
+    "--run.checkpoint-every-steps=500",
+    "--run.threads=1",
+]
+
+
+def cli(*args: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "gdi.cli.main", *args]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_checkpoints(process: subprocess.Popen[str], run_dir: Path, count: int) -> None:
+    deadline = time.monotonic() + 240
+    while len(list(run_dir.glob("checkpoints/step-*"))) < count:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("env", ["MinAtar/Breakout-v0", "CartPole-v1"])
+def test_sigkill_in_the_middle_then_resume(tmp_path: Path, env: str) -> None:
+    run_dir, copy = tmp_path / "run", tmp_path / "copy"
+    process = cli("train", "--env", env, "--steps=6000", *SMALL, "--run-dir", str(run_dir))
+    wait_for_checkpoints(process, run_dir, 2)
+    process.kill()
+    process.communicate()
+    shutil.copytree(run_dir, copy)
+    for folder in (run_dir, copy):
+        resumed = cli("train", "--run-dir", str(folder), "--resume", "--json")
+        out, err = resumed.communicate(timeout=300)
+        assert resumed.returncode == 0, err
+        result = json.loads(out)
+        assert (result["steps"], result["finished"]) == (6000, True)
+    lines = read_lines(run_dir)
+    assert lines == read_lines(copy)  # two resumes of one checkpoint are identical
+    steps = [line["steps"] for line in lines if line["kind"] == "train"]
+    # One line for each multiple of 250 that was passed: none lost, none twice.
+    assert [s // 250 for s in steps] == list(range(1, 25))
+    assert steps[-1] == 6000
+    with (run_dir / "episodes.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == lines[-2]["episodes"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_save_and_exit_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    run_dir = tmp_path / "run"
+    process = cli("train", "--env=MinAtar/Breakout-v0", "--steps=2e6", *SMALL, "--run-dir", str(run_dir))
+    wait_for_checkpoints(process, run_dir, 1)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "--resume" in out
+    assert "Traceback" not in err
+    assert network_of(run_dir)
+
+
+def test_damaged_newest_checkpoint_falls_back_with_a_warning(tmp_path: Path) -> None:
+    config = tiny_config()
+    whole = gdi.train(config, tmp_path / "whole")
+    part = gdi.train(config, tmp_path / "part", console=stop_after(1200))
+    newest = sorted((part.run_dir / "checkpoints").glob("step-*"))[-1]
+    tensors = newest / "tensors.safetensors"
+    data = bytearray(tensors.read_bytes())
+    data[len(data) // 2] ^= 1  # one flipped bit
+    tensors.write_bytes(data)
+    listener = Listener()
+    resumed = gdi.train(config, part.run_dir, resume=True, console=listener)
+    (told,) = listener.notices
+    assert newest.name in told
+    assert "checksum" in told
+    assert resumed.steps == config.steps
+    assert read_lines(resumed.run_dir) == read_lines(whole.run_dir)
+
+
+def test_killed_before_its_first_checkpoint_starts_over(tmp_path: Path) -> None:
+    config = tiny_config()
+    whole = gdi.train(config, tmp_path / "whole")
+    folder = tmp_path / "part"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "config.json").write_text(config_to_json(config))
+    (folder / "metrics.jsonl").write_text('{"kind": "train", "steps": 1}\n')
+    (folder / "episodes.csv").write_text("half a li")
+    gdi.train(config, folder, resume=True)
+    assert read_lines(folder) == read_lines(whole.run_dir)
+    assert (folder / "episodes.csv").read_bytes() == (whole.run_dir / "episodes.csv").read_bytes()
+
+
+def test_checkpoints_kept_are_the_newest_and_the_best(tmp_path: Path) -> None:
+    config = tiny_config(steps=4000)
+    config = replace(config, run=replace(config.run, keep_checkpoints=2))
+    result = gdi.train(config, tmp_path / "run")
+    kept = {path.name for path in (result.run_dir / "checkpoints").glob("step-*")}
+    best = json.loads((result.run_dir / "checkpoints" / "best.json").read_text())["checkpoint"]
+    assert best in kept
+    assert len(kept - {best}) <= 2
+    means = {line["steps"]: line["mean"] for line in read_lines(result.run_dir) if line["kind"] == "evaluation"}
+    assert gdi.load(result.run_dir, best=True).steps == max(means, key=lambda steps: (means[steps], -steps))
+    assert gdi.load(result.run_dir).steps == 4000
+
+
+def test_a_checkpoint_cannot_hold_or_run_code(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="cannot hold"):
+        flatten({"a": object()}, "", {})
+    folder = tmp_path / "step-1"
+    write_checkpoint(folder, {"a": torch.ones(2), "b": {"c": [1, 2.5, None, "x", np.arange(3, dtype=np.uint32)]}})
+    state = read_checkpoint(folder)
+    assert state["b"]["c"][:4] == [1, 2.5, None, "x"]
+    np.testing.assert_array_equal(state["b"]["c"][4], np.arange(3, dtype=np.uint32))
+    (folder / "tensors.safetensors").write_bytes(b"\x80\x04 a pickle, not ours")
+    with pytest.raises(DamagedCheckpoint, match="checksum"):
+        read_checkpoint(folder)
+
+
+def test_nothing_in_the_package_can_unpickle() -> None:
+    source = "\n".join(path.read_text() for path in Path(gdi.__file__).parent.rglob("*.py"))
+    for word in ("pickle", "torch.load", "torch.save", "allow_pickle"):
+        assert f"import {word}" not in source
+        assert f"{word}(" not in source
+
+
+def test_an_interrupted_write_leaves_the_old_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "step-1"
+    write_checkpoint(folder, {"a": 1})
+
+    def fail(*args: Any) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("gdi.runtime.checkpoint.save_file", fail)
+    with pytest.raises(OSError, match="no space"):
+        write_checkpoint(folder, {"a": 2})
+    assert read_checkpoint(folder) == {"a": 1}
+
+
+def poison(monkeypatch: pytest.MonkeyPatch, is_poisoned: Any) -> None:
+    """Make the learner see rewards that are not finite in the calls that ``is_poisoned`` names."""
+    update, calls = Learner.update, iter(range(10**9))
+
+    def poisoned(self: Learner, batch: Any) -> Any:
+        if is_poisoned(next(calls)):
+            batch = replace(batch, reward=np.full_like(batch.reward, np.nan))
+        return update(self, batch)
+
+    monkeypatch.setattr(Learner, "update", poisoned)
+
+
+def test_divergence_saves_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    poison(monkeypatch, lambda call: call > 20)
+    with pytest.raises(Diverged, match="learning-rate"):
+        gdi.train(tiny_config(), tmp_path / "run")
+    assert all(np.isfinite(value).all() for value in network_of(tmp_path / "run").values())
+
+
+def test_skipped_updates_are_counted_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    poison(monkeypatch, lambda call: call == 30)
+    result = gdi.train(tiny_config(), tmp_path / "run")
+    lines = [line for line in read_lines(result.run_dir) if line["kind"] == "train"]
+    assert lines[-1]["learner/skipped_total"] == 1
+    assert all(np.isfinite(v) for line in lines for v in line.values() if isinstance(v, float))

@@ -1,0 +1,332 @@
+"""The learner: gradients go where they should and nowhere else; guards; schedules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from gdi.config import LearnerConfig, planned_updates
+from gdi.envs.base import EnvSpec
+from gdi.envs.toy import ToyEnv
+from gdi.learner import Diverged, Learner
+from gdi.learner.losses import Trained, centred_q, gdi_losses
+from gdi.learner.optimizer import Optimizer, learning_rate_at, weight_decay_at
+from gdi.networks import AgentInput, AgentOutput, make_network
+from gdi.presets import make_config
+from gdi.types import Index, Sequence
+from helpers import make_actor, random_batch, randomise_advantages, tiny_config, with_lstm
+
+SPEC = EnvSpec((3,), np.dtype(np.float32), 4)
+CPU = torch.device("cpu")
+ONLY = {"v_loss_scale": 0.0, "q_loss_scale": 0.0, "policy_loss_scale": 0.0}
+
+
+def learner_for(preset: str = "gdi-i3", seed: int = 0, **learner: float) -> Learner:
+    config = tiny_config("Toy/Chain-v0", preset, **learner)
+    network = make_network(config, SPEC.observation_shape, SPEC.num_actions, seed)
+    randomise_advantages(network)
+    return Learner(network, config, CPU)
+
+
+def gradients(preset: str = "gdi-i3", **learner: float) -> dict[str, float]:
+    """Absolute gradient per parameter after one loss on noise, without an optimizer step."""
+    part = learner_for(preset, **learner)
+    batch = random_batch(part._config, SPEC, 6)
+    part._optimizer.step = lambda update, progress: 0.0  # type: ignore[method-assign]
+    part._optimizer.clip = lambda: torch.tensor(1.0)  # type: ignore[method-assign]
+    part.update(batch)
+    return {name: 0.0 if p.grad is None else float(p.grad.abs().sum()) for name, p in part.network.named_parameters()}
+
+
+def test_q_loss_trains_the_advantage_and_not_the_value() -> None:
+    grads = gradients(**{**ONLY, "q_loss_scale": 10.0})
+    assert grads["heads.0.advantage.weight"] > 0
+    assert grads["heads.0.value.weight"] == 0.0
+    assert grads["heads.0.value.bias"] == 0.0
+
+
+def test_q_loss_without_stop_gradient_trains_both() -> None:
+    grads = gradients(**{**ONLY, "q_loss_scale": 10.0, "q_stop_gradient": False})
+    assert grads["heads.0.advantage.weight"] > 0
+    assert grads["heads.0.value.weight"] > 0
+
+
+def test_v_loss_trains_the_value_only() -> None:
+    grads = gradients(**{**ONLY, "v_loss_scale": 1.0})
+    assert grads["heads.0.value.weight"] > 0
+    assert grads["heads.0.advantage.weight"] == 0.0
+
+
+def test_policy_loss_trains_the_advantage_only() -> None:
+    grads = gradients(**{**ONLY, "policy_loss_scale": 1.0})
+    assert grads["heads.0.advantage.weight"] > 0
+    assert grads["heads.0.value.weight"] == 0.0
+
+
+def losses_with(output: AgentOutput, data: Trained, config: LearnerConfig, families: int = 1) -> torch.Tensor:
+    preset = "gdi-h3" if families == 2 else "gdi-i3"
+    network = make_network(tiny_config("Toy/Chain-v0", preset), SPEC.observation_shape, SPEC.num_actions, 0)
+    return gdi_losses(network, output, data, config, ("log", "root")[:families]).total
+
+
+def noise(families: int, steps: int = 7, batch: int = 5) -> tuple[torch.Tensor, torch.Tensor, Trained]:
+    """advantage, value (both leaves), and data whose every step is valid and goes on."""
+    generator = torch.Generator().manual_seed(0)
+    advantage = torch.randn(steps + 1, batch, families, 4, generator=generator, requires_grad=True)
+    value = torch.randn(steps + 1, batch, families, generator=generator, requires_grad=True)
+    index = torch.rand(steps, batch, 3, generator=generator)
+    data = Trained(
+        action=torch.randint(4, (steps, batch), generator=generator),
+        reward=torch.randn(steps, batch, generator=generator),
+        terminated=torch.zeros(steps, batch, dtype=torch.bool),
+        valid=torch.ones(steps, batch, dtype=torch.bool),
+        behavior_prob=torch.rand(steps, batch, generator=generator) * 0.8 + 0.1,
+        index=index,
+    )
+    return advantage, value, data
+
+
+def as_output(advantage: torch.Tensor, value: torch.Tensor) -> AgentOutput:
+    return AgentOutput(advantage, value, [], torch.zeros(0))
+
+
+def test_targets_get_no_gradient() -> None:
+    """The bootstrap value enters every target and no prediction: its gradient is exactly zero."""
+    advantage, value, data = noise(1)
+    losses_with(as_output(advantage, value), data, replace(LearnerConfig(), q_stop_gradient=False)).backward()
+    assert value.grad is not None
+    assert advantage.grad is not None
+    assert value.grad[:-1].abs().min() > 0
+    assert torch.equal(value.grad[-1], torch.zeros_like(value.grad[-1]))
+    assert torch.equal(advantage.grad[-1], torch.zeros_like(advantage.grad[-1]))
+
+
+def test_invalid_steps_get_no_gradient_and_change_nothing() -> None:
+    advantage, value, data = noise(1)
+    valid = data.valid.clone()
+    valid[3, :] = False
+    data = replace(data, valid=valid)
+    losses_with(as_output(advantage, value), data, LearnerConfig()).backward()
+    assert advantage.grad is not None
+    assert torch.equal(advantage.grad[3], torch.zeros_like(advantage.grad[3]))
+    assert value.grad is not None
+    assert torch.equal(value.grad[3], torch.zeros_like(value.grad[3]))
+
+    def total(reward_there: float, action_there: int) -> float:
+        reward, action = data.reward.clone(), data.action.clone()
+        reward[3], action[3] = reward_there, action_there
+        changed = replace(data, reward=reward, action=action)
+        return losses_with(as_output(advantage, value), changed, LearnerConfig()).item()
+
+    assert total(0.0, 0) == total(1000.0, 3)
+
+
+def test_each_family_of_h3_learns_from_its_own_values_only() -> None:
+    """Changing family 2's values leaves family 1's gradients bit-equal: own reward, own targets, own advantage."""
+
+    def gradient(shift: float) -> torch.Tensor:
+        advantage, value, data = noise(2)
+        with torch.no_grad():
+            value[..., 1] += shift
+        losses_with(as_output(advantage, value), data, LearnerConfig(), families=2).backward()
+        assert advantage.grad is not None
+        assert value.grad is not None
+        return torch.cat([advantage.grad[..., 0, :].flatten(), value.grad[..., 0].flatten()])
+
+    assert torch.equal(gradient(0.0), gradient(5.0))
+
+
+def test_policy_gradient_by_hand() -> None:
+    """One step, one sequence, two actions, on-policy: −β·(r + γV' − V)·∂log π/∂A, π = Softmax(A·u) at ε = 1."""
+    config = replace(LearnerConfig(), **{**ONLY, "policy_loss_scale": 3.0}, discount=0.9)
+    advantage = torch.tensor([[[[0.2, -0.1]]], [[[0.0, 0.0]]]], requires_grad=True)
+    value = torch.tensor([[[0.5]], [[2.0]]])
+    u, reward = 1.5, 1.0
+    pi = torch.softmax(advantage.detach()[0, 0, 0] * u, 0)
+    data = Trained(
+        action=torch.tensor([[0]]),
+        reward=torch.tensor([[reward]]),
+        terminated=torch.tensor([[False]]),
+        valid=torch.tensor([[True]]),
+        behavior_prob=pi[0].reshape(1, 1),
+        index=torch.tensor([[[u, 0.0, 1.0]]]),
+    )
+    network = make_network(tiny_config("Toy/Chain-v0"), (3,), 2, 0)
+    gdi_losses(network, as_output(advantage, value), data, config, ("none",)).total.backward()
+    gain = reward + 0.9 * 2.0 - 0.5  # ratio 1 is below the clip 1.05
+    expected = -3.0 * gain * u * (torch.tensor([1.0, 0.0]) - pi)
+    assert advantage.grad is not None
+    torch.testing.assert_close(advantage.grad[0, 0, 0], expected)
+
+
+def test_centred_q_has_mean_v_under_pi() -> None:
+    advantage, value, _ = noise(2)
+    log_pi = torch.log_softmax(torch.randn(8, 5, 4), -1)
+    q = centred_q(advantage, value, log_pi, stop_gradient=True)
+    torch.testing.assert_close((log_pi.exp().unsqueeze(-2) * q).sum(-1), value)
+
+
+def test_terminal_stops_the_bootstrap() -> None:
+    """The last step's V target is r at a terminal, and r + γV(s') without one (ρ = 1)."""
+    config = replace(LearnerConfig(), **{**ONLY, "v_loss_scale": 1.0}, discount=0.9)
+    for terminal, target in ((True, 1.0), (False, 1.0 + 0.9 * 7.0)):
+        value = torch.tensor([[[2.0]], [[7.0]]], requires_grad=True)
+        advantage = torch.zeros(2, 1, 1, 2)
+        data = Trained(
+            action=torch.tensor([[0]]),
+            reward=torch.tensor([[1.0]]),
+            terminated=torch.tensor([[terminal]]),
+            valid=torch.tensor([[True]]),
+            behavior_prob=torch.tensor([[0.5]]),
+            index=torch.tensor([[[1.0, 0.0, 1.0]]]),
+        )
+        network = make_network(tiny_config("Toy/Chain-v0"), (3,), 2, 0)
+        gdi_losses(network, as_output(advantage, value), data, config, ("none",)).total.backward()
+        assert value.grad is not None
+        assert float(value.grad[0, 0, 0]) == pytest.approx(2.0 - target)
+
+
+def test_burn_in_runs_without_gradient_and_from_the_stored_state() -> None:
+    config = with_lstm(tiny_config("Toy/Chain-v0", burn_in_steps=4))
+    part = Learner(make_network(config, SPEC.observation_shape, SPEC.num_actions, 0), config, CPU)
+    seen: list[tuple[bool, int, float]] = []
+
+    def watch(module, args, output):  # type: ignore[no-untyped-def]
+        inputs, state = args
+        seen.append((torch.is_grad_enabled(), len(inputs.obs), float(state.sum())))
+
+    part.network.register_forward_hook(watch)
+    batch = random_batch(config, SPEC, 3)
+    batch.state[:] = 0.25
+    part.update(batch)
+    (burn_grad, burn_length, burn_state), (train_grad, train_length, train_state) = seen
+    assert (burn_grad, burn_length) == (False, 4)
+    assert (train_grad, train_length) == (True, config.learner.sequence_steps + 1)
+    assert burn_state == pytest.approx(3 * 16 * 0.25)  # 3 sequences, hidden and cell of 8 units
+    assert train_state != burn_state
+
+
+def test_burn_in_observations_reach_the_state_but_get_no_gradient() -> None:
+    config = with_lstm(tiny_config("Toy/Chain-v0", burn_in_steps=4))
+    network = make_network(config, SPEC.observation_shape, SPEC.num_actions, 0)
+    randomise_advantages(network)
+    base = random_batch(config, SPEC, 3)
+    base.episode_start[:] = False
+
+    def loss(shift: float) -> float:
+        part = Learner(make_network(config, SPEC.observation_shape, SPEC.num_actions, 0), config, CPU)
+        part.network.load_state_dict(network.state_dict())
+        obs = base.obs.copy()
+        obs[:4] += shift
+        return part.update(replace(base, obs=obs))["loss/total"]
+
+    assert loss(0.0) != loss(1.0)
+    assert loss(0.0) == loss(0.0)
+
+
+@pytest.mark.parametrize("where", ["reward", "obs"])
+def test_a_non_finite_update_is_skipped_counted_and_finally_fatal(where: str) -> None:
+    part = learner_for(max_nonfinite_updates=3)
+    good = random_batch(part._config, SPEC, 6)
+    part.update(good)
+    before = part.parameters()
+    bad = replace(good, **{where: np.full_like(getattr(good, where), np.nan)})
+    assert part.update(bad) == {"learner/skipped": 1.0}
+    assert part.update(bad) == {"learner/skipped": 1.0}
+    for name, value in part.parameters().items():
+        assert torch.equal(value, before[name]), name
+    assert part.updates == 1
+    assert part.update(good)["learner/skipped"] == 0.0  # a good one ends the row
+    part.update(bad)
+    part.update(bad)
+    with pytest.raises(Diverged, match="3 updates in a row"):
+        part.update(bad)
+    assert part.skipped_updates == 5
+
+
+def test_learning_rate_warms_up_and_anneals_to_zero() -> None:
+    config = replace(LearnerConfig(), learning_rate=1.0, warmup_updates=10)
+    share = 0.2  # the warm-up's share of training
+    assert learning_rate_at(0, 0.0, share, config) == pytest.approx(0.1)
+    assert learning_rate_at(4, 0.08, share, config) == pytest.approx(0.5)
+    assert learning_rate_at(10, share, share, config) == pytest.approx(1.0)
+    assert learning_rate_at(30, 0.6, share, config) == pytest.approx((1 - 0.6) / (1 - 0.2))
+    assert learning_rate_at(50, 1.0, share, config) == 0.0
+
+
+def test_weight_decay_anneals_to_zero() -> None:
+    config = replace(LearnerConfig(), weight_decay=0.01)
+    assert weight_decay_at(0.0, config) == 0.01
+    assert weight_decay_at(0.75, config) == pytest.approx(0.0025)
+    assert weight_decay_at(1.0, config) == 0.0
+
+
+def test_weight_decay_shrinks_weights_and_spares_biases() -> None:
+    config = tiny_config("Toy/Chain-v0", weight_decay=0.5, learning_rate=0.1, warmup_updates=0)
+    network = make_network(config, SPEC.observation_shape, SPEC.num_actions, 0)
+    optimizer = Optimizer(network, config)
+    before = {name: p.detach().clone() for name, p in network.named_parameters()}
+    for p in network.parameters():
+        p.grad = torch.zeros_like(p)
+    rate = optimizer.step(update=0, progress=0.0)
+    assert rate == pytest.approx(0.1)
+    for name, p in network.named_parameters():
+        factor = 1.0 - 0.1 * 0.5 if p.ndim > 1 else 1.0
+        torch.testing.assert_close(p.detach(), before[name] * factor, msg=name)
+
+
+def test_gradients_are_clipped_to_the_global_norm() -> None:
+    config = tiny_config("Toy/Chain-v0", clip_norm=2.0)
+    network = make_network(config, SPEC.observation_shape, SPEC.num_actions, 0)
+    optimizer = Optimizer(network, config)
+    for p in network.parameters():
+        p.grad = torch.ones_like(p)
+    count = sum(p.numel() for p in network.parameters())
+    assert float(optimizer.clip()) == pytest.approx(count**0.5)
+    after = sum(float(p.grad.pow(2).sum()) for p in network.parameters() if p.grad is not None)
+    assert after**0.5 == pytest.approx(2.0, rel=1e-4)
+
+
+def test_planned_updates_of_the_paper() -> None:
+    assert planned_updates(make_config("gdi-i3", scale="paper")) == 19_531  # 5e7 · 2 / (64 · 80)
+
+
+class ConstantReward:
+    """Reward 1 for ever, cut after four steps: the value is 1/(1 − γ), if the cut is no end."""
+
+    features, num_actions = 1, 2
+
+    def observe(self, toy: ToyEnv) -> np.ndarray:
+        return np.ones((toy.num_envs, 1))
+
+    def play(self, toy: ToyEnv, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        never = np.zeros(toy.num_envs, bool)
+        return np.ones(toy.num_envs), never, toy.clock + 1 >= 4
+
+
+def learned_value(*, truncation_ends_the_world: bool) -> float:
+    config = tiny_config("Toy/Chain-v0", discount=0.8, learning_rate=0.02, warmup_updates=0, steps=400 * 8 * 5)
+    config = replace(config, network=replace(config.network, reward_shapes=("none",)))
+    actor, network = make_actor(ToyEnv(ConstantReward(), 8), config)
+    part = Learner(network, config, CPU)
+    window: Sequence | None = None
+    for _ in range(200):
+        window, _ = actor.collect(lambda env: Index(1.0, 1.0, 0.5), 10**9)
+        if truncation_ends_the_world:
+            window = replace(window, terminated=window.truncated)
+        part.update(window)
+    assert window is not None
+    inputs = AgentInput(
+        torch.ones(1, 1, 1), torch.ones(1, 1, dtype=torch.bool), torch.zeros(1, 1, dtype=torch.long), torch.zeros(1, 1)
+    )
+    with torch.no_grad():
+        return float(part.network(inputs, part.network.initial_state(1)).value[0, 0, 0])
+
+
+def test_truncation_bootstraps_and_treating_it_as_the_end_is_wrong() -> None:
+    """γ = 0.8: 1/(1 − γ) = 5. Four steps alone are worth at most 1 + 0.8 + 0.64 + 0.512 = 2.952."""
+    assert learned_value(truncation_ends_the_world=False) == pytest.approx(5.0, abs=0.15)
+    assert learned_value(truncation_ends_the_world=True) < 3.0

@@ -1,0 +1,127 @@
+"""Whole runs: the same seed gives the same run, and a run that was stopped continues as if it never had been."""
+
+from __future__ import annotations
+
+import csv
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gdi
+from gdi.api import read_config
+from gdi.runtime.checkpoint import CheckpointStore
+from helpers import network_of, read_lines, stop_after, tiny_config, with_lstm
+
+
+@pytest.mark.parametrize("preset", ["gdi-i3", "gdi-h3"])
+def test_same_seed_same_run_and_another_seed_another(tmp_path: Path, preset: str) -> None:
+    config = tiny_config(preset=preset)
+    one, two = (gdi.train(config, tmp_path / name) for name in ("one", "two"))
+    other = gdi.train(replace(config, seed=8), tmp_path / "other")
+    assert read_lines(one.run_dir) == read_lines(two.run_dir)
+    assert (one.run_dir / "episodes.csv").read_bytes() == (two.run_dir / "episodes.csv").read_bytes()
+    assert read_lines(one.run_dir) != read_lines(other.run_dir)
+    for name, value in network_of(one.run_dir).items():
+        np.testing.assert_array_equal(value, network_of(two.run_dir)[name])
+
+
+def test_a_run_ends_on_exactly_the_steps_asked_and_trains_each_exactly_replay_times(tmp_path: Path) -> None:
+    result = gdi.train(tiny_config(steps=1003), tmp_path / "run")
+    assert result.steps == 1003
+    state = CheckpointStore(result.run_dir / "checkpoints", 3, pytest.fail).newest()
+    assert state is not None
+    assert state["system"]["learner"]["trained_transitions"] == 2 * 1003
+    assert state["system"]["collector"]["windows"] == {}
+    # The last update's rate is the last of a line that ends at 0.
+    rates = [line["optimizer/learning_rate"] for line in read_lines(result.run_dir) if line["kind"] == "train"]
+    assert rates[-1] < 0.3 * max(rates)
+
+
+CASES = {
+    "feed-forward": tiny_config(),
+    "recurrent-h3": with_lstm(tiny_config(preset="gdi-h3", burn_in_steps=3)),
+    "per-environment": (lambda c: replace(c, controller=replace(c.controller, per_environment=True)))(tiny_config()),
+    "multiplicative": (lambda c: replace(c, controller=replace(c.controller, kind="multiplicative-weights")))(
+        tiny_config()
+    ),
+    "random": tiny_config(preset="random"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, name: str) -> None:
+    config = CASES[name]
+    whole = gdi.train(config, tmp_path / "whole")
+    part = gdi.train(config, tmp_path / "part", console=stop_after(700))
+    assert not part.finished
+    assert 700 <= part.steps < config.steps
+    resumed = gdi.train(config, tmp_path / "part", resume=True)
+    assert resumed.finished
+    assert read_lines(resumed.run_dir) == read_lines(whole.run_dir)
+    assert (resumed.run_dir / "episodes.csv").read_bytes() == (whole.run_dir / "episodes.csv").read_bytes()
+    for key, value in network_of(whole.run_dir).items():
+        np.testing.assert_array_equal(value, network_of(resumed.run_dir)[key])
+
+
+def test_the_run_folder_has_everything(tmp_path: Path) -> None:
+    config = tiny_config()
+    result = gdi.train(config, tmp_path / "run")
+    assert read_config(result.run_dir) == config
+    assert list((result.run_dir / "tensorboard").glob("events.*"))
+    with (result.run_dir / "episodes.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    lines = [line for line in read_lines(result.run_dir) if line["kind"] == "train"]
+    assert len(rows) == lines[-1]["episodes"] > 50
+    assert all(0 <= float(row["epsilon"]) <= 1 for row in rows)
+    health = [
+        "policy/entropy",
+        "policy/ratio_mean",
+        "policy/ratio_clip_fraction",
+        "policy/advantage_scale",
+        "actor/parameter_lag_updates",
+        "controller/epsilon/block_value",
+        "controller/epsilon/block_count",
+        "controller/epsilon/top_block_probability",
+    ]
+    assert set(health) <= set(lines[0])
+
+
+def lags(run_dir: Path) -> list[float]:
+    return [line["actor/parameter_lag_updates"] for line in read_lines(run_dir) if line["kind"] == "train"]
+
+
+def test_parameter_lag_counts_updates_behind(tmp_path: Path) -> None:
+    """8 environments and batch 8 make one update a window: pushing each, the actor is never behind."""
+    once = {"replay": 1, "replay_span_windows": 1, "batch_size_sequences": 8}
+    assert max(lags(gdi.train(tiny_config(**once), tmp_path / "each").run_dir)) == 0.0
+    # Pushing every tenth, it is 0 to 9 behind, evenly: 4.5 on average.
+    slow = gdi.train(tiny_config(**once, push_every_updates=10), tmp_path / "tenth")
+    assert np.mean(lags(slow.run_dir)[2:-1]) == pytest.approx(4.5, abs=1.0)
+
+
+def test_training_in_a_thread_works(tmp_path: Path) -> None:
+    done: list[int] = []
+    thread = threading.Thread(target=lambda: done.append(gdi.train(tiny_config(steps=400), tmp_path / "run").steps))
+    thread.start()
+    thread.join()
+    assert done == [400]
+
+
+def test_evaluating_more_often_does_not_change_training(tmp_path: Path) -> None:
+    config = tiny_config()
+    often = replace(config, evaluation=replace(config.evaluation, every_steps=300, episodes=2))
+    one, two = gdi.train(config, tmp_path / "seldom"), gdi.train(often, tmp_path / "often")
+    for name, value in network_of(one.run_dir).items():
+        np.testing.assert_array_equal(value, network_of(two.run_dir)[name])
+
+
+def test_learning_on_the_chain(tmp_path: Path) -> None:
+    """The chain pays only at its far end: a uniform policy gets there in about one try of 256."""
+    config = tiny_config("Toy/Chain-v0", steps=30_000, replay=4, learning_rate=3e-3)
+    config = replace(config, evaluation=replace(config.evaluation, every_steps=30_000, episodes=16))
+    result = gdi.train(config, tmp_path / "run")
+    assert result.evaluation is not None
+    assert result.evaluation.mean >= 0.9
