@@ -200,15 +200,12 @@ class Agent:
         space = make_index_space(config.index_space)
         self._controllers = []
         for kept in state["system"]["controllers"].values():
-            self._controllers.append(make_controller(config.controller, space, self._controller_rng()))
-            self._controllers[-1].load_state_dict(kept)
+            controller = make_controller(config.controller, space, np.random.default_rng(0))
+            controller.load_state_dict(kept)
+            self._controllers.append(controller)
         self._rng = np.random.default_rng(child_seed(seed, "agent-index"))
         self._generator = torch.Generator().manual_seed(child_seed(seed, "agent-actions"))
         self.reset()
-
-    def _controller_rng(self) -> np.random.Generator:
-        """The generator a run gives its controller, from which the bandits' constants are drawn."""
-        return np.random.default_rng(child_seed(self.config.seed, "controller", len(self._controllers)))
 
     def _propose(self, env: int, rng: np.random.Generator) -> Index:
         return self._controllers[env % len(self._controllers)].propose_best(rng)

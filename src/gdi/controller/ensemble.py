@@ -111,11 +111,11 @@ class BanditEnsemble:
         return [ensemble.favourite() for ensemble in self.ensembles]
 
     def state_dict(self) -> State:
-        # The drawn constants (mode, rate, tiling) are rebuilt from the seed; only what was learned is kept.
+        """What was learned and what was drawn at creation, so that it loads into an ensemble of any seed."""
         return {
             "rng": self._rng.bit_generator.state,
             "bandits": {
-                f"{ensemble.axis.name}.{m}": {"weights": bandit.weights.copy(), "counts": bandit.counts.copy()}
+                f"{ensemble.axis.name}.{m}": bandit.state_dict()
                 for ensemble in self.ensembles
                 for m, bandit in enumerate(ensemble.bandits)
             },
@@ -125,6 +125,4 @@ class BanditEnsemble:
         self._rng.bit_generator.state = state["rng"]
         for ensemble in self.ensembles:
             for m, bandit in enumerate(ensemble.bandits):
-                kept = state["bandits"][f"{ensemble.axis.name}.{m}"]
-                bandit.weights[:] = kept["weights"]
-                bandit.counts[:] = kept["counts"]
+                bandit.load_state_dict(state["bandits"][f"{ensemble.axis.name}.{m}"])

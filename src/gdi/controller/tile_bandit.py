@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from gdi.types import Array
+from gdi.types import Array, State
 
 # Below this spread of the values the z-score of eq:bandit_score is 0/0: all blocks are alike.
 SIGMA_FLOOR = 1e-8
@@ -99,3 +99,19 @@ class TileBandit:
         tile = self.tile_of_block[block]
         self.weights[tile] += self.learning_rate * (target - self.weights[tile])
         self.counts[tile] += 1.0
+
+    def state_dict(self) -> State:
+        return {
+            "mode": self.mode,
+            "learning_rate": self.learning_rate,
+            "tile_of_block": self.tile_of_block.copy(),
+            "weights": self.weights.copy(),
+            "counts": self.counts.copy(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.mode = state["mode"]
+        self.learning_rate = float(state["learning_rate"])
+        self.tile_of_block = np.array(state["tile_of_block"])
+        self.weights = np.array(state["weights"])
+        self.counts = np.array(state["counts"])

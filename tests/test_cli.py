@@ -1,0 +1,213 @@
+"""The command line as a user meets it: JSON that parses, bad input in one line, nothing overwritten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import gdi
+from gdi.cli.main import COMMANDS, main
+from helpers import tiny_config
+
+TINY = [
+    "--env=MinAtar/Breakout-v0",
+    "--steps=400",
+    "--env.num-envs=4",
+    "--learner.sequence-steps=5",
+    "--learner.batch-size-sequences=4",
+    "--network.hidden-units=8",
+    "--evaluation.episodes=2",
+    "--run.threads=1",
+]
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    gdi.train(tiny_config(), folder)
+    return folder
+
+
+def fails(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Exit code 2, nothing on stdout, one line on stderr."""
+    assert main(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("gdi: error: ")
+    return err
+
+
+def test_train_json_is_one_object_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "gdi-h3", *TINY, "--run-dir", str(tmp_path / "run"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    result = json.loads(out)
+    assert out.count("\n") == 1
+    assert result["steps"] == result["frames"] == 400
+    assert result["run_dir"] == str(tmp_path / "run")
+    assert result["seconds"] > 0
+    assert {"env", "episodes", "mean", "median", "min", "max"} <= set(result["evaluation"])
+    assert result["evaluation"]["episodes"] == 2
+    assert "gdi-h3 at scale 'minatar'" in " ".join(err.split())  # the run says which scale it took
+
+
+def test_train_says_where_it_is_kept_and_what_to_do_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", *TINY, "--run-dir", str(tmp_path / "run")]) == 0
+    out, _ = capsys.readouterr()
+    assert f"gdi evaluate {tmp_path / 'run'}" in out
+    assert "mean" in out
+
+
+def test_evaluate(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = []
+    for seed in ("5", "5", "6"):
+        assert main(["evaluate", str(run_dir), "--episodes", "7", "--seed", seed, "--json"]) == 0
+        results.append(json.loads(capsys.readouterr().out))
+    assert results[0] == results[1]
+    assert results[0] != results[2]
+    assert results[0]["episodes"] == 7
+    assert results[0]["env"] == "MinAtar/Breakout-v0"
+    assert results[0]["min"] <= results[0]["median"] <= results[0]["max"]
+    assert main(["evaluate", str(run_dir), "--episodes", "2", "--best"]) == 0
+    assert "2 episodes" in capsys.readouterr().out
+
+
+def test_presets_lists_every_preset_and_scale(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["presets", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert set(listed["presets"]) == {"gdi-i3", "gdi-h3", "fixed", "random", "boltzmann", "epsilon-greedy"}
+    assert {"paper", "minatar", "classic"} <= set(listed["scales"])
+    assert listed["presets"]["gdi-h3"]["network.families"] == 2
+    assert main(["presets"]) == 0
+    assert "epsilon-greedy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code = main([command, "--help"])
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    assert code == 0
+    assert "--" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["trian"], "Did you mean 'train'"),
+        (["train", "gdi-i4", "--env", "CartPole-v1"], "Did you mean 'gdi-i3'"),
+        (["train", "--env", "CartPoel-v1"], "Did you mean 'CartPole-v1'"),
+        (["train"], "add --env"),
+        (["train", "--env", "Pendulum-v1"], "Discrete action space"),
+        (["train", "--env", "Blackjack-v1"], "observations Tuple"),
+        (["train", "--env", "CartPole-v1", "--scale", "papr"], "Did you mean 'paper'"),
+        (["train", "--env", "CartPole-v1", "--steps", "0"], "--steps must be greater than 0"),
+        (["train", "--env", "CartPole-v1", "--steps", "-5"], "--steps must be greater than 0"),
+        (["train", "--env", "CartPole-v1", "--steps", "many"], "not a number"),
+        (["train", "--env", "CartPole-v1", "--steps", "1.5"], "not a whole number"),
+        (["train", "--env", "CartPole-v1", "--env.num-envs", "0"], "--env.num-envs"),
+        (["train", "--env", "CartPole-v1", "--learner.replya", "3"], "Did you mean '--learner.replay'"),
+        (["train", "--env", "CartPole-v1", "--learner.learning-rate", "fast"], "learning-rate"),
+        (["train", "--env", "CartPole-v1", "--network.torso", "resnet"], "impala-deep"),
+        (["train", "--env", "CartPole-v1", "--network.torso", "nature"], "use --network.torso auto"),
+        (["train", "--env", "CartPole-v1", "--network.lstm-units", "8", "--learner.burn-in-steps", "9999"], "memory"),
+        (["train", "--env", "CartPole-v1", "--resume"], "--resume needs --run-dir"),
+        (["train", "--env", "CartPole-v1", "--run.device", "cuda"], "no GPU"),
+        (["evaluate"], "run_dir"),
+        (["evaluate", "no/such/run"], "no run folder"),
+    ],
+)
+def test_bad_input_gets_one_line_and_leaves_nothing(
+    argv: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "cuda" in argv:
+        monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert message in fails(argv, capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_a_folder_in_use_is_not_touched(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(run_dir)
+    assert "--resume" in fails(["train", *TINY, "--run-dir", str(run_dir)], capsys)
+    mine = tmp_path / "thesis"
+    mine.mkdir()
+    (mine / "chapter1.tex").write_text("precious")
+    assert "not empty" in fails(["train", *TINY, "--run-dir", str(mine)], capsys)
+    assert "not a run folder" in fails(["train", *TINY, "--run-dir", str(mine), "--resume"], capsys)
+    (mine / "file").write_text("")
+    assert "is a file" in fails(["train", *TINY, "--run-dir", str(mine / "file")], capsys)
+    assert contents(run_dir) == before
+    assert contents(mine) == {"chapter1.tex": b"precious", "file": b""}
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (["--learner.replay=3"], "learner.replay was 2 and is now 3"),
+        (["--seed=99"], "seed was 7 and is now 99"),
+        (["--steps=9999"], "steps was 2000 and is now 9999"),
+        (["fixed"], "preset was 'gdi-i3' and is now 'fixed'"),
+        (["--env=CartPole-v1"], "env.id"),
+    ],
+)
+def test_resuming_with_another_config_names_the_field(
+    run_dir: Path, change: list[str], field: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = contents(run_dir)
+    assert field in fails(["train", *change, "--run-dir", str(run_dir), "--resume"], capsys)
+    assert contents(run_dir) == before
+
+
+def test_resuming_a_finished_run_gives_its_result_again(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = []
+    for _ in range(2):
+        assert main(["train", "--run-dir", str(run_dir), "--resume", "--json"]) == 0
+        results.append(json.loads(capsys.readouterr().out))
+    assert results[0]["evaluation"] == results[1]["evaluation"]
+    assert results[0]["steps"] == 2000
+
+
+def test_evaluating_what_cannot_be_evaluated(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--episodes" in fails(["evaluate", str(run_dir), "--episodes", "0"], capsys)
+    assert "not a run folder" in fails(["evaluate", str(tmp_path)], capsys)
+    empty = tmp_path / "young"
+    (empty / "checkpoints").mkdir(parents=True)
+    (empty / "config.json").write_bytes((run_dir / "config.json").read_bytes())
+    assert "no checkpoint yet" in fails(["evaluate", str(empty)], capsys)
+    (empty / "checkpoints" / "step-1").mkdir()
+    assert "damaged" in fails_after_warnings(["evaluate", str(empty)], capsys)
+    (empty / "config.json").write_text("{")
+    assert "cannot be read" in fails(["evaluate", str(empty)], capsys)
+
+
+def fails_after_warnings(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(argv) == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def test_options_may_stand_anywhere_and_lists_take_many_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = [
+        "train",
+        *TINY,
+        "boltzmann",
+        "--controller.tile-widths",
+        "2",
+        "5",
+        "--run-dir",
+        str(tmp_path / "run"),
+        "--json",
+    ]
+    assert main(argv) == 0
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["preset"] == "boltzmann"
+    assert config["controller"]["tile_widths"] == [2, 5]
