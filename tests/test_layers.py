@@ -56,7 +56,7 @@ def test_imports_without_torch(module: str) -> None:
 def test_importing_changes_no_global_random_state() -> None:
     # Other libraries first: what they do at import is theirs.
     code = (
-        "import random, numpy as np, torch, gymnasium, minatar, rich, tyro, tensorboardX\n"
+        "import random, numpy as np, torch, gymnasium, minatar, rich.progress, tyro, tensorboardX\n"
         "def state(): return random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()\n"
         "before = state()\n"
         "import gdi.api, gdi.cli.train\n"
