@@ -79,7 +79,7 @@ def _small(config: Config) -> Config:
     """What both small scales share: no recurrence, no auxiliary tasks, more gradient per sample."""
     return replace(
         config,
-        network=replace(config.network, torso="auto", lstm_units=0),
+        network=replace(config.network, torso="auto", lstm_units=0, reward_shapes=("root",)),
         learner=replace(
             config.learner,
             burn_in_steps=0,  # nothing recurrent to warm up

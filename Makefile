@@ -1,0 +1,52 @@
+# `make demo` and `make test` do all their own set-up, in .venv, from a fresh clone with Python >= 3.10 and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Everything goes through the pins; torch first and by its pin, so that no other package pulls another build in.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help setup demo test lint typecheck bench clean
+
+help:
+	@echo "make demo       train GDI on MinAtar Breakout, live, in a few minutes (runs/demo)"
+	@echo "make test       lint, types and all tests"
+	@echo "make bench      training speed beside Stable-Baselines3's PPO"
+	@echo "make setup      only install, into .venv"
+	@echo "make lint / typecheck / clean"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The core package: enough to train.
+$(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
+	@echo "Installing into $(VENV) (a minute or two, once)"
+	$(PIP) torch
+	$(PIP) -e .
+	@touch $@
+
+# Core, reports and the tools of development.
+$(VENV)/.dev: $(VENV)/.core
+	$(PIP) -e '.[report,dev]'
+	@touch $@
+
+setup: $(VENV)/.dev
+
+# A demo that was interrupted continues; one that is finished shows its result again.
+demo: $(VENV)/.core
+	$(BIN)/gdi train gdi-i3 --env MinAtar/Breakout-v0 --steps 600000 --seed 1 --run-dir runs/demo --resume
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+typecheck: $(VENV)/.dev
+	$(BIN)/mypy
+
+test: lint typecheck
+	$(BIN)/python -m pytest -n 2
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/speed.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,169 @@
+"""Training speed on MinAtar Breakout: GDI-I3 beside Stable-Baselines3's PPO, in one run, in turns.
+
+Equal for both: the torso (one 3x3 convolution of 16 filters, 128 dense units), 64 environments stepped by the same
+code, 20-step rollouts, 1,280 transitions a gradient step, and 8 gradient passes over every sample. Each side trains in
+a process of its own, several times in turns, so that a machine that slows down for a while slows both; the ratio of the
+medians is the result. Evaluation and checkpoints are off for both.
+
+    python benchmarks/speed.py [--steps 60000] [--rounds 3] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ENV = "MinAtar/Breakout-v0"
+ENVS, ROLLOUT, PASSES, HIDDEN = 64, 20, 8, 128
+
+
+def time_gdi(steps: int) -> float:
+    """Steps per second of a whole training run."""
+    from dataclasses import replace
+
+    import gdi
+
+    config = gdi.make_config("gdi-i3", ENV, scale="minatar", steps=steps, seed=0)
+    learner = replace(config.learner, sequence_steps=ROLLOUT, batch_size_sequences=ENVS, replay=PASSES)
+    config = replace(
+        config,
+        env=replace(config.env, num_envs=ENVS),
+        network=replace(config.network, hidden_units=HIDDEN),
+        learner=learner,
+        evaluation=replace(config.evaluation, every_steps=10 * steps, episodes=1),
+        run=replace(config.run, checkpoint_every_steps=10 * steps),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        result = gdi.train(config, Path(folder) / "run")
+    return result.steps / result.seconds
+
+
+def time_ppo(steps: int) -> float:
+    """Steps per second of PPO.learn with the same torso, environments, rollout and passes."""
+    import gymnasium
+    import numpy as np
+    import torch
+    from gymnasium import spaces
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+    from stable_baselines3.common.vec_env import VecEnv
+    from torch import nn
+
+    from gdi.config import EnvConfig
+    from gdi.envs import make_env
+
+    class Features(BaseFeaturesExtractor):
+        def __init__(self, space: gymnasium.Space[Any]) -> None:
+            super().__init__(space, HIDDEN)
+            self.layers = nn.Sequential(
+                nn.Conv2d(space.shape[0], 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 8 * 8, HIDDEN), nn.ReLU()
+            )
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layers(x)
+
+    class Games(VecEnv):
+        """The same environments. A reset takes a step of its own here; SB3 counts it, to its advantage."""
+
+        def __init__(self) -> None:
+            self.env = make_env(EnvConfig(ENV, ENVS))
+            height, width, channels = self.env.spec.observation_shape
+            box = spaces.Box(0.0, 1.0, (channels, height, width), np.float32)
+            super().__init__(ENVS, box, spaces.Discrete(self.env.spec.num_actions))
+
+        def _obs(self, obs: Any) -> Any:
+            return obs.transpose(0, 3, 1, 2).astype(np.float32)
+
+        def reset(self) -> Any:
+            return self._obs(self.env.reset(0))
+
+        def step_async(self, actions: Any) -> None:
+            self.actions = actions
+
+        def step_wait(self) -> Any:
+            obs, reward, terminated, truncated = self.env.step(self.actions)
+            return self._obs(obs), reward, terminated | truncated, [{} for _ in range(ENVS)]
+
+        def close(self) -> None:
+            self.env.close()
+
+        def get_attr(self, name: str, indices: Any = None) -> list[Any]:
+            return [None] * ENVS
+
+        def set_attr(self, name: str, value: Any, indices: Any = None) -> None: ...
+
+        def env_method(self, name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+            return [None] * ENVS
+
+        def env_is_wrapped(self, wrapper: Any, indices: Any = None) -> list[bool]:
+            return [False] * ENVS
+
+    model = PPO(
+        "CnnPolicy",
+        Games(),
+        n_steps=ROLLOUT,
+        batch_size=ENVS * ROLLOUT,
+        n_epochs=PASSES,
+        policy_kwargs={
+            "features_extractor_class": Features,
+            "net_arch": [],
+            "normalize_images": False,
+        },
+        device="cpu",
+        seed=0,
+    )
+    begin = time.perf_counter()
+    model.learn(steps)
+    return model.num_timesteps / (time.perf_counter() - begin)
+
+
+def measured(agent: str, steps: int) -> float:
+    command = [sys.executable, __file__, "--agent", agent, "--steps", str(steps)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=60_000, help="training steps of each measurement")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each side, in turns")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--agent", choices=["gdi", "ppo"], help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.agent:
+        print({"gdi": time_gdi, "ppo": time_ppo}[args.agent](args.steps))
+        return
+    speeds: dict[str, list[float]] = {"gdi": [], "ppo": []}
+    for number in range(args.rounds):
+        for agent, values in speeds.items():
+            values.append(measured(agent, args.steps))
+            print(f"round {number + 1}: {agent} {values[-1]:,.0f} steps/s", file=sys.stderr)
+    ours, theirs = (statistics.median(speeds[agent]) for agent in ("gdi", "ppo"))
+    result = {
+        "env": ENV,
+        "gdi_steps_per_second": round(ours, 1),
+        "ppo_steps_per_second": round(theirs, 1),
+        "ratio": round(ours / theirs, 3),
+        "rounds": speeds,
+        "passes_per_sample": PASSES,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+    }
+    if args.json:
+        print(json.dumps(result))
+        return
+    print(f"{ENV}, {ENVS} environments, {PASSES} gradient passes per sample, {result['machine']}")
+    print(f"  gdi-i3                  {ours:>8,.0f} steps/s")
+    print(f"  Stable-Baselines3 PPO   {theirs:>8,.0f} steps/s")
+    print(f"  ratio                   {ours / theirs:>8.2f} x")
+
+
+if __name__ == "__main__":
+    main()
