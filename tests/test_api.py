@@ -69,6 +69,14 @@ def test_agent_evaluates_as_the_run_did(tmp_path: Path) -> None:
     assert run.evaluation.mean == pytest.approx(float(np.mean(again)), abs=0.2)
 
 
+def test_actions_are_the_environments_own_names(tmp_path: Path) -> None:
+    """An action space that starts at 3 gets 3, 4 or 5 from the agent."""
+    config = tiny_config("test_envs:gdi_test/Offset-v0", steps=200)
+    run = gdi.train(replace(config, env=replace(config.env, max_episode_steps=10)), tmp_path / "run")
+    agent = gdi.load(run.run_dir)
+    assert {agent.act(np.zeros((2, 2))) for _ in range(50)} == {3, 4, 5}
+
+
 def test_new_lambda_each_episode(tmp_path: Path) -> None:
     run = gdi.train(tiny_config(preset="random", steps=400), tmp_path / "run")
     agent = gdi.load(run.run_dir)

@@ -56,7 +56,7 @@ def test_train_json_is_one_object_and_nothing_else(tmp_path: Path, capsys: pytes
 def test_train_says_where_it_is_kept_and_what_to_do_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", *TINY, "--run-dir", str(tmp_path / "run")]) == 0
     out, _ = capsys.readouterr()
-    assert f"gdi evaluate {tmp_path / 'run'}" in out
+    assert f" evaluate {tmp_path / 'run'} --episodes 100" in out
     assert "mean" in out
 
 
@@ -116,6 +116,7 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--env", "CartPole-v1", "--network.lstm-units", "8", "--learner.burn-in-steps", "9999"], "memory"),
         (["train", "--env", "CartPole-v1", "--resume"], "--resume needs --run-dir"),
         (["train", "--env", "CartPole-v1", "--run.device", "cuda"], "no GPU"),
+        (["train", "--env.id", "CartPole-v1"], "named by --env"),
         (["evaluate"], "run_dir"),
         (["evaluate", "no/such/run"], "no run folder"),
     ],

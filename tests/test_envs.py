@@ -140,6 +140,22 @@ class _ChannelFirst(_Offset):
     observation_space = gymnasium.spaces.Box(0, 255, (3, 48, 40), np.uint8)
 
 
+class _Gray(_Offset):
+    observation_space = gymnasium.spaces.Box(0, 255, (48, 40), np.uint8)
+
+
+class _Float(_Offset):
+    observation_space = gymnasium.spaces.Box(0, 1, (48, 40, 3), np.float32)
+
+
+class _Broken(_Offset):
+    def __init__(self) -> None:
+        raise ImportError("a simulator that is not installed")
+
+
+gymnasium.register("gdi_test/Gray-v0", _Gray)
+gymnasium.register("gdi_test/Float-v0", _Float)
+gymnasium.register("gdi_test/Broken-v0", _Broken)
 gymnasium.register("gdi_test/Offset-v0", _Offset)
 gymnasium.register("gdi_test/Image-v0", _Image)
 gymnasium.register("gdi_test/ChannelFirst-v0", _ChannelFirst)
@@ -155,6 +171,10 @@ def test_observation_shapes() -> None:
     assert make_env(EnvConfig("gdi_test/Offset-v0", 2)).spec.observation_shape == (4,)  # flattened
     image = make_env(EnvConfig("gdi_test/Image-v0", 2)).spec
     assert (image.observation_shape, image.observation_dtype) == ((48, 40, 3), np.uint8)
+    gray = make_env(EnvConfig("gdi_test/Gray-v0", 2)).spec
+    assert (gray.observation_shape, gray.observation_dtype) == ((48, 40, 1), np.uint8)
+    real = make_env(EnvConfig("gdi_test/Float-v0", 2)).spec
+    assert (real.observation_shape, real.observation_dtype) == ((48, 40, 3), np.float32)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +189,7 @@ def test_observation_shapes() -> None:
         ("Blackjack-v1", "Tuple"),
         ("FrozenLake-v1", "FlattenObservation"),
         ("gdi_test/ChannelFirst-v0", "channel first"),
+        ("gdi_test/Broken-v0", "simulator that is not installed"),
         ("no_such_module:Env-v0", "no module 'no_such_module'"),
     ],
 )

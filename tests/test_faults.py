@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -19,8 +20,9 @@ import torch
 
 import gdi
 from gdi.config import config_to_json
+from gdi.evaluation import Evaluator
 from gdi.learner import Diverged, Learner
-from gdi.runtime.checkpoint import DamagedCheckpoint, flatten, read_checkpoint, write_checkpoint
+from gdi.runtime.checkpoint import CheckpointStore, DamagedCheckpoint, flatten, read_checkpoint, write_checkpoint
 from helpers import Listener, network_of, read_lines, stop_after, tiny_config
 
 SMALL = [
@@ -152,16 +154,40 @@ def test_nothing_in_the_package_can_unpickle() -> None:
 
 
 def test_an_interrupted_write_leaves_the_old_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "step-1"
-    write_checkpoint(folder, {"a": 1})
+    store = CheckpointStore(tmp_path, 3, pytest.fail)
+    store.save(1, 1, {"a": 1})
 
     def fail(*args: Any) -> None:
         raise OSError("no space left on device")
 
     monkeypatch.setattr("gdi.runtime.checkpoint.save_file", fail)
     with pytest.raises(OSError, match="no space"):
-        write_checkpoint(folder, {"a": 2})
-    assert read_checkpoint(folder) == {"a": 1}
+        store.save(2, 2, {"a": 2})
+    assert store.newest() == {"a": 1}
+    monkeypatch.undo()
+    for value in range(3, 15):  # the same moment again and again: always beside the old one
+        store.save(2, 2, {"a": value})
+        assert store.newest() == {"a": value}
+    assert len(list(tmp_path.glob("step-*"))) == 3
+    assert not list(tmp_path.glob(".step*"))
+
+
+def test_a_stop_during_an_evaluation_keeps_it_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny_config()
+    whole = gdi.train(config, tmp_path / "whole")
+    evaluate = Evaluator.evaluate
+
+    def interrupted(self: Evaluator, *args: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return evaluate(self, *args)
+
+    monkeypatch.setattr(Evaluator, "evaluate", interrupted)
+    for _ in range(3):  # the first evaluation, again, and again
+        part = gdi.train(config, tmp_path / "part", resume=True)
+        assert not part.finished
+    monkeypatch.undo()
+    resumed = gdi.train(config, tmp_path / "part", resume=True)
+    assert read_lines(resumed.run_dir) == read_lines(whole.run_dir)
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, is_poisoned: Any) -> None:
@@ -181,6 +207,11 @@ def test_divergence_saves_and_says_so(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(Diverged, match="learning-rate"):
         gdi.train(tiny_config(), tmp_path / "run")
     assert all(np.isfinite(value).all() for value in network_of(tmp_path / "run").values())
+    # Nothing of the last iteration is lost: its episodes and its skipped updates are in the logs.
+    line = read_lines(tmp_path / "run")[-1]
+    assert line["learner/skipped_total"] == tiny_config().learner.max_nonfinite_updates
+    with (tmp_path / "run" / "episodes.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == line["episodes"]
 
 
 def test_skipped_updates_are_counted_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

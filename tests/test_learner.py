@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gdi.config import LearnerConfig, planned_updates
+from gdi.config import LearnerConfig, NetworkConfig, planned_updates
 from gdi.envs.base import EnvSpec
 from gdi.envs.toy import ToyEnv
 from gdi.learner import Diverged, Learner
@@ -69,7 +69,8 @@ def test_policy_loss_trains_the_advantage_only() -> None:
 def losses_with(output: AgentOutput, data: Trained, config: LearnerConfig, families: int = 1) -> torch.Tensor:
     preset = "gdi-h3" if families == 2 else "gdi-i3"
     network = make_network(tiny_config("Toy/Chain-v0", preset), SPEC.observation_shape, SPEC.num_actions, 0)
-    return gdi_losses(network, output, data, config, ("log", "root")[:families]).total
+    rewards = NetworkConfig(reward_shapes=("log", "root")[:families], reward_scales=(1.0, 1.0)[:families])
+    return gdi_losses(network, output, data, config, rewards).total
 
 
 def noise(families: int, steps: int = 7, batch: int = 5) -> tuple[torch.Tensor, torch.Tensor, Trained]:
@@ -155,7 +156,9 @@ def test_policy_gradient_by_hand() -> None:
         index=torch.tensor([[[u, 0.0, 1.0]]]),
     )
     network = make_network(tiny_config("Toy/Chain-v0"), (3,), 2, 0)
-    gdi_losses(network, as_output(advantage, value), data, config, ("none",)).total.backward()
+    gdi_losses(
+        network, as_output(advantage, value), data, config, NetworkConfig(reward_shapes=("none",))
+    ).total.backward()
     gain = reward + 0.9 * 2.0 - 0.5  # ratio 1 is below the clip 1.05
     expected = -3.0 * gain * u * (torch.tensor([1.0, 0.0]) - pi)
     assert advantage.grad is not None
@@ -184,7 +187,9 @@ def test_terminal_stops_the_bootstrap() -> None:
             index=torch.tensor([[[1.0, 0.0, 1.0]]]),
         )
         network = make_network(tiny_config("Toy/Chain-v0"), (3,), 2, 0)
-        gdi_losses(network, as_output(advantage, value), data, config, ("none",)).total.backward()
+        gdi_losses(
+            network, as_output(advantage, value), data, config, NetworkConfig(reward_shapes=("none",))
+        ).total.backward()
         assert value.grad is not None
         assert float(value.grad[0, 0, 0]) == pytest.approx(2.0 - target)
 
@@ -278,6 +283,25 @@ def test_weight_decay_shrinks_weights_and_spares_biases() -> None:
         torch.testing.assert_close(p.detach(), before[name] * factor, msg=name)
 
 
+def test_adam_uses_the_betas_and_epsilon_of_the_config() -> None:
+    """Two steps by hand on every parameter: m, v with bias correction, and no decay."""
+    config = tiny_config(
+        "Toy/Chain-v0", learning_rate=0.1, warmup_updates=0, adam_beta_1=0.5, adam_beta_2=0.6, adam_epsilon=0.3
+    )
+    network = make_network(config, SPEC.observation_shape, SPEC.num_actions, 0)
+    optimizer = Optimizer(network, config)
+    before = {name: p.detach().clone() for name, p in network.named_parameters()}
+    m = v = moved = 0.0
+    for t, gradient in ((1, 2.0), (2, -1.0)):
+        for p in network.parameters():
+            p.grad = torch.full_like(p, gradient)
+        optimizer.step(update=t, progress=0.0)
+        m, v = 0.5 * m + 0.5 * gradient, 0.6 * v + 0.4 * gradient**2
+        moved += 0.1 * (m / (1 - 0.5**t)) / ((v / (1 - 0.6**t)) ** 0.5 + 0.3)
+    for name, p in network.named_parameters():
+        torch.testing.assert_close(p.detach(), before[name] - moved, msg=name)
+
+
 def test_gradients_are_clipped_to_the_global_norm() -> None:
     config = tiny_config("Toy/Chain-v0", clip_norm=2.0)
     network = make_network(config, SPEC.observation_shape, SPEC.num_actions, 0)
@@ -309,7 +333,7 @@ class ConstantReward:
 
 def learned_value(*, truncation_ends_the_world: bool) -> float:
     config = tiny_config("Toy/Chain-v0", discount=0.8, learning_rate=0.02, warmup_updates=0, steps=400 * 8 * 5)
-    config = replace(config, network=replace(config.network, reward_shapes=("none",)))
+    config = replace(config, network=replace(config.network, reward_shapes=("none",), reward_scales=(1.0,)))
     actor, network = make_actor(ToyEnv(ConstantReward(), 8), config)
     part = Learner(network, config, CPU)
     window: Sequence | None = None

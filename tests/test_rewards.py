@@ -84,12 +84,12 @@ def test_the_whole_formula_on_a_grid():
 
 def test_each_family_sees_its_own_shape_in_the_given_order():
     rewards = torch.tensor([[15.0, -15.0, 0.0]], dtype=torch.float64)
-    shaped = shape_rewards(rewards, ("log", "root"))
+    shaped = shape_rewards(rewards, ("log", "root"), (1.0, 1.0))
     assert shaped.shape == (1, 3, 2)
     assert torch.equal(shaped[..., 0], log_shape(rewards))
     assert torch.equal(shaped[..., 1], root_shape(rewards))
     assert shaped[0, 0].tolist() == pytest.approx([2 * math.log(16), 1.015])
-    turned = shape_rewards(rewards, ("root", "log"))
+    turned = shape_rewards(rewards, ("root", "log"), (1.0, 1.0))
     assert torch.equal(turned, shaped.flip(-1))
-    assert shape_rewards(rewards, ("none",)).shape == (1, 3, 1)
-    assert torch.equal(shape_rewards(rewards, ("none",))[..., 0], rewards)
+    assert shape_rewards(rewards, ("none",), (1.0,)).shape == (1, 3, 1)
+    assert torch.equal(shape_rewards(rewards, ("none",), (1.0,))[..., 0], rewards)

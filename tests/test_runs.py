@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import threading
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,11 @@ import pytest
 
 import gdi
 from gdi.api import read_config
+from gdi.errors import UserError
+from gdi.iteration import reweight, sample
 from gdi.runtime.checkpoint import CheckpointStore
+from gdi.runtime.lock import run_lock
+from gdi.runtime.system import build
 from helpers import network_of, read_lines, stop_after, tiny_config, with_lstm
 
 
@@ -51,13 +56,17 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, name: str) -> None:
+# Stops in the middle, and in the very iterations that log (250, 500), save (500) and evaluate (1000).
+STOPS = [(name, 700) for name in CASES] + [("feed-forward", steps) for steps in (250, 500, 1000, 1990)]
+
+
+@pytest.mark.parametrize(("name", "steps"), STOPS)
+def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, name: str, steps: int) -> None:
     config = CASES[name]
     whole = gdi.train(config, tmp_path / "whole")
-    part = gdi.train(config, tmp_path / "part", console=stop_after(700))
+    part = gdi.train(config, tmp_path / "part", console=stop_after(steps))
     assert not part.finished
-    assert 700 <= part.steps < config.steps
+    assert steps <= part.steps
     resumed = gdi.train(config, tmp_path / "part", resume=True)
     assert resumed.finished
     assert read_lines(resumed.run_dir) == read_lines(whole.run_dir)
@@ -97,9 +106,34 @@ def test_parameter_lag_counts_updates_behind(tmp_path: Path) -> None:
     """8 environments and batch 8 make one update a window: pushing each, the actor is never behind."""
     once = {"replay": 1, "replay_span_windows": 1, "batch_size_sequences": 8}
     assert max(lags(gdi.train(tiny_config(**once), tmp_path / "each").run_dir)) == 0.0
-    # Pushing every tenth, it is 0 to 9 behind, evenly: 4.5 on average.
+    # Pushing every tenth, it is 0 to 9 behind, evenly: 4.5 on average, also in the last, unfilled window.
     slow = gdi.train(tiny_config(**once, push_every_updates=10), tmp_path / "tenth")
-    assert np.mean(lags(slow.run_dir)[2:-1]) == pytest.approx(4.5, abs=1.0)
+    assert np.mean(lags(slow.run_dir)[2:]) == pytest.approx(4.5, abs=1.0)
+    assert max(lags(slow.run_dir)) <= 9
+
+
+def test_a_controller_per_environment_learns_from_its_own_episodes_only() -> None:
+    config = CASES["per-environment"]
+    system = build(config)
+    episodes = []
+    for _ in range(20):
+        ended_in_window = sample(system.parts, 10**9)[1]
+        reweight(system.parts, ended_in_window)
+        episodes += ended_in_window
+    ended = Counter(episode.env for episode in episodes)
+    assert len(ended) == len(system.parts.controllers) == config.env.num_envs
+    for env, controller in enumerate(system.parts.controllers):
+        for ensemble in controller.ensembles:
+            assert all(bandit.counts.sum() == ended[env] for bandit in ensemble.bandits)
+    system.close()
+
+
+def test_a_run_that_is_being_trained_is_not_resumed_by_another(tmp_path: Path) -> None:
+    config = tiny_config(steps=400)
+    gdi.train(config, tmp_path / "run")
+    with run_lock(tmp_path / "run"), pytest.raises(UserError, match="another process"):
+        gdi.train(config, tmp_path / "run", resume=True)
+    assert gdi.train(config, tmp_path / "run", resume=True).finished
 
 
 def test_training_in_a_thread_works(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ from gdi.report.runlog import RunLog
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.events import Notices, Sink
 from gdi.runtime.local import LocalRun
-from gdi.runtime.system import build, child_seed
+from gdi.runtime.lock import run_lock
+from gdi.runtime.system import System, build, child_seed
 from gdi.types import Array, Index
 
 CONFIG, CHECKPOINTS = "config.json", "checkpoints"
@@ -149,13 +150,14 @@ def train(
     system = build(config)
     try:
         continues = prepare_run_dir(folder, config, resume=resume)
-        return _run(system, folder, continues, console or Quiet())
+        with run_lock(folder):
+            return _run(system, folder, continues, console or Quiet())
     finally:
         system.close()
 
 
-def _run(system: Any, folder: Path, continues: bool, console: Watcher) -> TrainResult:
-    config: Config = system.config
+def _run(system: System, folder: Path, continues: bool, console: Watcher) -> TrainResult:
+    config = system.config
     log = RunLog(folder)
     watchers = Notices(log, console)
 
@@ -212,7 +214,7 @@ class Agent:
 
     def reset(self) -> None:
         """Begin an episode: a new λ from the controller, and an empty memory."""
-        self.index = self._propose(0, self._rng)
+        self.index = self._propose(int(self._rng.integers(len(self._controllers))), self._rng)
         self._state = self._network.initial_state(1)
         self._start = True
         self._action = 0
@@ -233,17 +235,19 @@ class Agent:
             self._state, self._start = output.state, False
             probabilities = policy.probs(output.advantage[0], torch.tensor([self.index]))
             self._action = int(policy.sample(probabilities, self._generator)[0])
-        return self._action
+        return self._action + self.spec.first_action
 
     def evaluate(self, episodes: int = 32, seed: int = 0) -> Evaluation:
         """Play whole episodes in separate environments."""
         evaluator = Evaluator(
-            self.config.env.id,
+            self.config.env,
             make_env(self.config.env, num_envs_for(episodes)),
             make_network(self.config, self.spec.observation_shape, self.spec.num_actions, 0),
         )
         try:
-            return evaluator.evaluate(self._params, self._propose, episodes, child_seed(seed, "evaluate"))
+            evaluation = evaluator.evaluate(self._params, self._propose, episodes, child_seed(seed, "evaluate"))
+            assert evaluation is not None  # nobody asked it to stop
+            return evaluation
         finally:
             evaluator.close()
 

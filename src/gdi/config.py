@@ -1,8 +1,8 @@
 """Frozen configuration: every field with its unit in its name and its row of the paper's tables beside it.
 
-"Table H" is the paper's table of hyperparameters (tab:fixed_model_hyperparameters_atari), "Table P" the one of Atari
-pre-processing (tab:ale_process); the quoted words are the row's name. The defaults are the paper's values; presets
-(``presets.py``) are small differences from them. Validation says what is wrong and why.
+"Table H" is the paper's table of hyperparameters (tab:fixed_model_hyperparameters_atari); the quoted words are the
+row's name. The defaults are the paper's values; presets (``presets.py``) are small differences from them. Validation
+says what is wrong and why.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gdi.errors import UserError
 
@@ -96,6 +96,8 @@ class NetworkConfig:
     """GDI-H only: share torso and core between the families, a cheaper agent; the paper's families are disjoint."""
     reward_shapes: tuple[Literal["log", "root", "none"], ...] = ("log",)
     """Reward shaping of each family. Table H "GDI-I3 Reward Shape", "GDI-H3 Reward Shape 1", "... 2"."""
+    reward_scales: tuple[float, ...] = (1.0,)
+    """Factor on each family's shaped reward; small networks and budgets want values of order 1."""
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,7 @@ def validate(config: Config) -> Config:
             value = getattr(owner, name)
             need(value >= 0, f"{prefix}{name.replace('_', '-')} must be 0 or more, not {value}.")
 
+    _check_types(config, "--")
     env, learner, controller, network = config.env, config.learner, config.controller, config.network
     need(bool(env.id), "no environment given: add --env, for example --env CartPole-v1.")
     positive(config, "--", "steps")
@@ -237,6 +240,11 @@ def validate(config: Config) -> Config:
     need(
         len(network.reward_shapes) == network.families,
         f"--network.reward-shapes needs one shape per family: {network.families}, not {len(network.reward_shapes)}.",
+    )
+    need(
+        len(network.reward_scales) == network.families and all(scale > 0 for scale in network.reward_scales),
+        f"--network.reward-scales needs one positive factor per family ({network.families}), not "
+        f"{network.reward_scales}.",
     )
     need(
         not network.shared_torso or network.families == 2,
@@ -257,7 +265,7 @@ def validate(config: Config) -> Config:
     need(
         learner.burn_in_steps <= kept_steps,
         f"--learner.burn-in-steps {learner.burn_in_steps} is longer than the memory, which spans {kept_steps} steps "
-        f"(sequence-steps {learner.sequence_steps} x replay-span-windows {learner.replay_span_windows}).",
+        f"(sequence-steps {learner.sequence_steps} x replay-span-windows {learner.replay_span_windows}): shorten it.",
     )
     need(0.0 <= learner.discount < 1.0, f"--learner.discount must be in [0, 1), not {learner.discount}.")
     for name in ("adam_beta_1", "adam_beta_2"):
@@ -296,6 +304,28 @@ def validate(config: Config) -> Config:
         f"--run.device must be auto, cpu or cuda, not {config.run.device!r}.",
     )
     return config
+
+
+def _check_types(section: Any, prefix: str) -> None:
+    """Every value is of its field's type and every choice a known one, also in configs made in Python."""
+    hints = get_type_hints(type(section))
+    for f in fields(section):
+        value, kind, name = getattr(section, f.name), hints[f.name], f"{prefix}{f.name.replace('_', '-')}"
+        if is_dataclass(value):
+            _check_types(value, f"{name}.")
+            continue
+        repeated = get_origin(kind) is tuple
+        if repeated and not isinstance(value, tuple):
+            raise UserError(f"{name} must be a tuple, not {value!r}.")
+        inner = get_args(kind)[0] if repeated else kind
+        for item in value if repeated else (value,):
+            if get_origin(inner) is Literal:
+                if item not in get_args(inner):
+                    raise UserError(f"{name} must be one of {', '.join(map(str, get_args(inner)))}, not {item!r}.")
+            elif isinstance(item, bool) != (inner is bool) or not isinstance(
+                item, (int, float) if inner is float else inner
+            ):
+                raise UserError(f"{name} must be of type {inner.__name__}, not {item!r}.")
 
 
 def config_to_json(config: Config) -> str:

@@ -9,13 +9,13 @@ for t = 0, 1, 2, ...
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gdi.acting import Actor, Collector, ParameterServer
 from gdi.clock import Clock
 from gdi.controller import Controller
-from gdi.learner import Learner
+from gdi.learner import Diverged, Learner
 from gdi.types import EpisodeEnd, Index, Metrics, Sequence
 
 
@@ -58,16 +58,17 @@ def sample(parts: Parts, max_transitions: int) -> tuple[Sequence, list[EpisodeEn
     return window, episodes
 
 
-def improve(parts: Parts, stop: Callable[[], bool], *, last: bool) -> Iterator[Metrics]:
+def improve(parts: Parts, *, last: bool) -> Iterator[Metrics]:
     """θ ← T(θ, X): train every batch that is due, pushing θ to the actors now and then."""
-    while not stop():
+    while True:
         with parts.clock.measure("data"):
             batch = parts.collector.next_batch(allow_partial=last)
         if batch is None:
             return
         with parts.clock.measure("learning"):
             metrics = parts.learner.update(batch)
-            if parts.learner.updates % parts.push_every_updates == 0:
+            # The paper counts from 0 and so pushes after its first update, the (N + 1)th, and so on.
+            if (parts.learner.updates - 1) % parts.push_every_updates == 0:
                 parts.parameters.push(parts.learner.parameters(), parts.learner.updates)
         yield metrics
 
@@ -78,21 +79,29 @@ def reweight(parts: Parts, episodes: list[EpisodeEnd]) -> None:
         parts.controller_of(episode.env).observe(episode.index, episode.episode_return)
 
 
-def iterate(parts: Parts, total_steps: int, stop: Callable[[], bool]) -> Iterator[Iteration]:
+def iterate(parts: Parts, total_steps: int) -> Iterator[Iteration]:
     """Algorithm 1, until exactly ``total_steps`` transitions are sampled and each is trained as often as asked.
 
-    It may be abandoned between two iterations, and within ``improve`` when ``stop`` turns true: what was due stays due,
-    and the next call continues with it.
+    It may be abandoned between two iterations, and continued by another call. Should the learner diverge, what the
+    iteration sampled is still reweighted and yielded before the error is raised.
     """
     while parts.steps < total_steps:
-        episodes: list[EpisodeEnd] = []
-        if parts.collector.has_room:
-            window, episodes = sample(parts, total_steps - parts.steps)
-            parts.collector.add(window)
-        updates = list(improve(parts, stop, last=False))
-        reweight(parts, episodes)
-        yield Iteration(episodes, updates)
-        if stop():
-            return
+        window, episodes = sample(parts, total_steps - parts.steps)
+        parts.collector.add(window)
+        yield from _improve_and_reweight(parts, episodes, last=False)
     parts.collector.finish()
-    yield Iteration(updates=list(improve(parts, stop, last=True)))
+    yield from _improve_and_reweight(parts, [], last=True)
+
+
+def _improve_and_reweight(parts: Parts, episodes: list[EpisodeEnd], *, last: bool) -> Iterator[Iteration]:
+    updates: list[Metrics] = []
+    diverged = None
+    try:
+        for metrics in improve(parts, last=last):
+            updates.append(metrics)  # one by one: what came before an error is kept
+    except Diverged as error:
+        diverged = error
+    reweight(parts, episodes)
+    yield Iteration(episodes, updates)
+    if diverged is not None:
+        raise diverged

@@ -26,6 +26,6 @@ def no_shape(reward: Tensor) -> Tensor:
 SHAPES: dict[str, Callable[[Tensor], Tensor]] = {"log": log_shape, "root": root_shape, "none": no_shape}
 
 
-def shape_rewards(reward: Tensor, shapes: tuple[str, ...]) -> Tensor:
-    """[...] -> [..., F]: the reward as each family sees it."""
-    return torch.stack([SHAPES[shape](reward) for shape in shapes], dim=-1)
+def shape_rewards(reward: Tensor, shapes: tuple[str, ...], scales: tuple[float, ...]) -> Tensor:
+    """[...] -> [..., F]: the reward as each family sees it, shaped and scaled."""
+    return torch.stack([scale * SHAPES[shape](reward) for shape, scale in zip(shapes, scales, strict=True)], dim=-1)

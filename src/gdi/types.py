@@ -69,7 +69,7 @@ class Sequence:
     behavior_prob: Array  # [L, B] float32, μ(a|s) as acted
     index: Array  # [L, B, 3] float32, λ as acted
     version: Array  # [L, B] int64, the parameters' version that acted
-    state: Array  # [B, families, state size] float32, recurrent state at the first step
+    state: Array  # [B, encoders, state size] float32, recurrent state at the first step
 
     @property
     def num_sequences(self) -> int:

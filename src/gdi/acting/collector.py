@@ -42,7 +42,7 @@ class Collector:
         self._schedule()
 
     def _schedule(self) -> None:
-        # Pass by pass, so that several uses of one sequence that fall due together land in different batches.
+        # Pass by pass, so that uses of one sequence that fall due together are a whole pass apart.
         while fallen_due := [key for key in self._windows if self._is_due(key)]:
             uses = [(key, column) for key in fallen_due for column in range(self._windows[key].num_sequences)]
             self._due += [uses[i] for i in self._rng.permutation(len(uses))]

@@ -46,6 +46,9 @@ def main(argv: list[str] | None = None) -> int:
     except UserError as error:
         print(f"gdi: error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("gdi: interrupted", file=sys.stderr)
+        return 130
     except BrokenPipeError:
         # The reader of our output (`| head`) has gone; leave quietly, as any Unix tool does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from gdi.config import (
     validate,
 )
 from gdi.errors import UserError
-from gdi.presets import PRESETS, SCALES, default_scale, make_config
+from gdi.presets import PRESETS, SCALES, make_config
 
 PROG = "gdi train"
 
@@ -68,7 +69,9 @@ def split_preset(argv: list[str]) -> tuple[str | None, list[str]]:
     if argv and not argv[0].startswith("-"):
         return argv[0], argv[1:]
     for i in range(1, len(argv)):
-        if argv[i] in PRESETS and (not argv[i - 1].startswith("--") or "=" in argv[i - 1]):
+        before = argv[i - 1]
+        takes_no_value = not before.startswith("--") or "=" in before or before in ("--json", "--resume")
+        if argv[i] in PRESETS and takes_no_value:
             return argv[i], argv[:i] + argv[i + 1 :]
     return None, argv
 
@@ -78,6 +81,8 @@ def chosen_config(argv: list[str]) -> tuple[Config, Path | None, bool, bool]:
     parser = make_parser()
     preset, options = split_preset(argv)
     args, rest = parser.parse_known_args(options)
+    if any(word.partition("=")[0] == "--env.id" for word in rest):
+        raise UserError("the environment is named by --env, not --env.id: the scale depends on it.")
     stored = None
     if args.resume:
         if args.run_dir is None:
@@ -99,25 +104,20 @@ def chosen_config(argv: list[str]) -> tuple[Config, Path | None, bool, bool]:
         )
     else:
         env_id = args.env or ""
-        scale = args.scale or default_scale(env_id, has_gpu=_has_gpu())
-        config = make_config(preset or "gdi-i3", env_id, scale=scale, steps=args.steps, seed=args.seed or 0)
+        config = make_config(preset or "gdi-i3", env_id, scale=args.scale, steps=args.steps, seed=args.seed or 0)
     sections = Sections(**{name: getattr(config, name) for name in SECTION_NAMES})
     sections = parse_fields(sections, rest, PROG, parser.option_names())
     config = replace(config, **{name: getattr(sections, name) for name in SECTION_NAMES})
     return validate(config), args.run_dir, args.resume, args.json
 
 
-def _has_gpu() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
-
-
 def run(argv: list[str]) -> int:
     if "-h" in argv or "--help" in argv:
         print(make_parser().format_help())
-        default = make_config(env="CartPole-v1")
-        print(fields_help(Sections(**{name: getattr(default, name) for name in SECTION_NAMES}), PROG))
+        preset, options = split_preset([word for word in argv if word not in ("-h", "--help")])
+        args, _ = make_parser().parse_known_args(options)
+        shown = make_config(preset or "gdi-i3", args.env or "", scale=args.scale)
+        print(fields_help(Sections(**{name: getattr(shown, name) for name in SECTION_NAMES}), PROG))
         return 0
     config, run_dir, resume, as_json = chosen_config(argv)
 
@@ -148,7 +148,8 @@ def run(argv: list[str]) -> int:
         f"Done: {result.steps:,} steps in {result.seconds:,.0f} s. Evaluation over {e.episodes} episodes: "
         f"mean {e.mean:.2f}, median {e.median:.2f}, min {e.min:.4g}, max {e.max:.4g}."
     )
+    gdi = "gdi" if shutil.which("gdi") else sys.argv[0]  # after `make demo` it is only in .venv/bin
     print(f"The run is kept in {folder}. Next:")
-    print(f"  gdi evaluate {folder} --episodes 100")
+    print(f"  {gdi} evaluate {folder} --episodes 100")
     print(f"  tensorboard --logdir {folder}/tensorboard    (pip install tensorboard)")
     return 0

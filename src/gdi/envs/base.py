@@ -16,6 +16,7 @@ class EnvSpec(NamedTuple):
     observation_dtype: np.dtype[np.generic]
     num_actions: int
     frames_per_step: int = 1  # emulator frames that one step advances
+    first_action: int = 0  # the environment's own name of action 0; a VectorEnv counts from 0
 
 
 class StepResult(NamedTuple):

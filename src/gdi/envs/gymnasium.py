@@ -38,8 +38,9 @@ def _make(env_id: str, num_envs: int, max_episode_steps: int) -> Any:
             f"unknown environment {env_id!r}.{nearest(env_id, known)} An environment of your own module is named "
             "module:Name-v0."
         ) from None
-    except gymnasium.error.Error as error:
-        raise UserError(f"cannot make environment {env_id!r}: {_one_line(error)}") from None
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError, OSError) as error:
+        # Raised by an environment's own constructor, or by what it needs and does not find.
+        raise UserError(f"cannot make environment {env_id!r}: {type(error).__name__}: {_one_line(error)}") from None
 
 
 def _one_line(error: Exception) -> str:
@@ -47,7 +48,7 @@ def _one_line(error: Exception) -> str:
 
 
 def observation_spec(env_id: str, space: gymnasium.Space[Any]) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
-    """Shape and dtype as the network sees them: vectors float32, images as they are, anything else is refused."""
+    """Shape and dtype as the network sees them: vectors float32; images (three axes, or two of bytes) as they are."""
     if not isinstance(space, gymnasium.spaces.Box):
         raise UserError(
             f"{env_id} has observations {type(space).__name__}; supported are Box vectors and images: wrap it, for "
@@ -56,15 +57,17 @@ def observation_spec(env_id: str, space: gymnasium.Space[Any]) -> tuple[tuple[in
     shape = tuple(int(n) for n in space.shape)
     if not shape or math.prod(shape) == 0:
         raise UserError(f"{env_id} has empty observations, of shape {shape}.")
-    is_image = len(shape) == 3 and space.dtype in (np.uint8, np.bool_)
-    if is_image and shape[0] < min(shape[1:]) and shape[0] in (1, 3, 4):
+    if len(shape) == 2 and space.dtype == np.uint8:
+        shape = (*shape, 1)  # a gray image
+    if len(shape) != 3:
+        return (math.prod(shape),), np.dtype(np.float32)
+    if 2 * shape[0] < min(shape[1:]):
         raise UserError(
             f"{env_id} has images of shape {shape}, channel first; supported is (height, width, channel): wrap it with "
             "gymnasium.wrappers.TransformObservation."
         )
-    if is_image:
-        return shape, np.dtype(space.dtype)
-    return (math.prod(shape),), np.dtype(np.float32)
+    is_bytes = space.dtype in (np.uint8, np.bool_)
+    return shape, np.dtype(space.dtype if is_bytes else np.float32)
 
 
 class GymnasiumEnv:
@@ -80,13 +83,12 @@ class GymnasiumEnv:
                 f"{env_id} has actions {type(action_space).__name__}; GDI chooses among discrete actions, so it needs "
                 "a Discrete action space."
             )
-        self._first_action = int(action_space.start)
         try:
             shape, dtype = observation_spec(env_id, self._env.single_observation_space)
         except UserError:
             self._env.close()
             raise
-        self.spec = EnvSpec(shape, dtype, int(action_space.n))
+        self.spec = EnvSpec(shape, dtype, int(action_space.n), first_action=int(action_space.start))
 
     def _obs(self, obs: Array) -> Array:
         # SyncVectorEnv copies its buffer on return, so a view of it stays as it is.
@@ -99,7 +101,7 @@ class GymnasiumEnv:
         return self._obs(obs)
 
     def step(self, action: Array) -> StepResult:
-        obs, reward, terminated, truncated, _ = self._env.step(action + self._first_action)
+        obs, reward, terminated, truncated, _ = self._env.step(action + self.spec.first_action)
         # Some environments set both flags at once; the end of the world is the stronger word.
         return StepResult(self._obs(obs), reward.astype(np.float32), terminated, truncated & ~terminated)
 

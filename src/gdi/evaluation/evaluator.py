@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from gdi import policy
+from gdi.config import EnvConfig
 from gdi.envs.base import VectorEnv
 from gdi.networks import AgentInput, AgentNetwork
 from gdi.types import Index
@@ -31,7 +32,7 @@ class Evaluation:
     max: float
     std: float
     length_mean_steps: float
-    cut_episodes: int  # stopped at MAX_EPISODE_STEPS by the evaluator itself
+    cut_episodes: int  # did not end by themselves; their environments play no further episode
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -44,8 +45,9 @@ def num_envs_for(episodes: int) -> int:
 class Evaluator:
     """Plays a fixed number of episodes in each of its environments, so that short episodes get no extra weight."""
 
-    def __init__(self, env_id: str, env: VectorEnv, network: AgentNetwork) -> None:
-        self._env_id = env_id
+    def __init__(self, config: EnvConfig, env: VectorEnv, network: AgentNetwork) -> None:
+        self._env_id = config.id
+        self._max_episode_steps = max(MAX_EPISODE_STEPS, config.max_episode_steps)
         self._env = env
         self._network = network.eval()
 
@@ -55,8 +57,12 @@ class Evaluator:
         propose: Callable[[int, np.random.Generator], Index],
         episodes: int,
         seed: int,
-    ) -> Evaluation:
-        """``episodes`` episodes, the same for the same seed; ``propose`` gives environment i its λ."""
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Evaluation | None:
+        """``episodes`` episodes, the same for the same seed; ``propose`` gives environment i its λ.
+
+        None if ``stop`` turned true before all of them were played.
+        """
         self._network.load_state_dict(params)
         env, n = self._env, self._env.num_envs
         env_seed, rng_seed, action_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(3))
@@ -73,6 +79,8 @@ class Evaluator:
         finished_lengths: list[int] = []
         cut = 0
         while quota.any():
+            if stop():
+                return None
             with torch.inference_mode():
                 inputs = AgentInput(*(torch.from_numpy(x).unsqueeze(0) for x in (obs, start, action, reward)))
                 output = self._network(inputs, state)
@@ -83,7 +91,7 @@ class Evaluator:
             returns += reward
             lengths += ~resets
             done = terminated | truncated
-            too_long = (lengths >= MAX_EPISODE_STEPS) & ~done
+            too_long = (lengths >= self._max_episode_steps) & ~done
             for i in np.flatnonzero((done | too_long) & (quota > 0)):
                 finished_returns.append(float(returns[i]))
                 finished_lengths.append(int(lengths[i]))

@@ -59,14 +59,15 @@ class Learner:
             behavior_prob=self._tensor(batch.behavior_prob[first:]),
             index=self._tensor(batch.index[first:]),
         )
-        losses = gdi_losses(self.network, output, data, learner, self._config.network.reward_shapes)
+        losses = gdi_losses(self.network, output, data, learner, self._config.network)
         self._optimizer.zero_grad()
         losses.total.backward()  # type: ignore[no-untyped-call]
         norm = float(self._optimizer.clip())
         # One transfer for all of them, not one each: on a GPU every transfer waits for the whole queue.
         metrics: Metrics = dict(zip(losses.metrics, torch.stack(list(losses.metrics.values())).tolist(), strict=True))
         metrics["optimizer/gradient_norm"] = norm
-        metrics["actor/parameter_lag_updates"] = self.updates - float(batch.version[first:].mean())
+        versions = batch.version[first:][batch.valid[first:]]
+        metrics["actor/parameter_lag_updates"] = self.updates - float(versions.mean()) if versions.size else 0.0
         metrics["learner/skipped"] = 0.0
         progress = self.progress
         self.trained_transitions += int(batch.valid[first:].sum())

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gdi import policy
-from gdi.config import LearnerConfig
+from gdi.config import LearnerConfig, NetworkConfig
 from gdi.networks.agent import AgentNetwork, AgentOutput
 from gdi.networks.dynamics import Dynamics
 from gdi.returns import policy_gradient_advantage, retrace, sarsa_next_value, vtrace
@@ -54,7 +54,7 @@ def taken(per_action: Tensor, action: Tensor) -> Tensor:
 
 
 def gdi_losses(
-    network: AgentNetwork, output: AgentOutput, data: Trained, config: LearnerConfig, reward_shapes: tuple[str, ...]
+    network: AgentNetwork, output: AgentOutput, data: Trained, config: LearnerConfig, rewards: NetworkConfig
 ) -> Losses:
     """ξ·½(vs − V)² + α·½(qs − Q)² − β·ρ(r + γ·vs' − V)·log π, each a mean over valid steps, summed over families.
 
@@ -73,7 +73,7 @@ def gdi_losses(
 
     with torch.no_grad():
         ratio = log_pi_taken[..., :1].exp() / data.behavior_prob.unsqueeze(-1) * valid  # [T, B, 1]
-        reward = shape_rewards(data.reward, reward_shapes)  # [T, B, F]
+        reward = shape_rewards(data.reward, rewards.reward_shapes, rewards.reward_scales)  # [T, B, F]
         discount = (config.discount * (~data.terminated).float()).unsqueeze(-1)  # [T, B, 1]
         v_target = vtrace(value, reward, discount, ratio, rho_bar=config.rho_bar, c_bar=config.c_bar)
         if config.retrace_form == "expected":

@@ -30,17 +30,18 @@ class AgentOutput(NamedTuple):
     advantage: Tensor  # [T, B, F, A]
     value: Tensor  # [T, B, F]
     features: list[Tensor]  # per encoder, [T, B, D]: the torso's φ, before the core
-    state: Tensor  # [B, F, state size], after the last step
+    state: Tensor  # [B, encoders, state size], after the last step
 
 
 class Encoder(nn.Module):
     """Torso and, with ``lstm_units`` > 0, a core that also sees the previous action and shaped reward."""
 
-    def __init__(self, config: Config, observation_shape: tuple[int, ...], num_actions: int, shape: str) -> None:
+    def __init__(self, config: Config, observation_shape: tuple[int, ...], num_actions: int, family: int) -> None:
         super().__init__()
         network = config.network
         self.num_actions = num_actions
-        self.shape = SHAPES[shape]
+        self.reward_shape = SHAPES[network.reward_shapes[family]]
+        self.reward_scale = network.reward_scales[family]
         self.torso = make_torso(network.torso, observation_shape, network.hidden_units)
         self.core: LstmCore | None = None
         self.out_features = network.hidden_units
@@ -60,7 +61,7 @@ class Encoder(nn.Module):
             return features, features, state
         inside = (~x.episode_start).unsqueeze(-1)  # an episode's first step has no previous action or reward
         action = F.one_hot(x.previous_action, self.num_actions) * inside
-        reward = self.shape(x.previous_reward).unsqueeze(-1) * inside
+        reward = (self.reward_scale * self.reward_shape(x.previous_reward)).unsqueeze(-1) * inside
         output, state = self.core(torch.cat([features, action, reward], dim=-1), x.episode_start, state)
         return output, features, state
 
@@ -88,9 +89,7 @@ class AgentNetwork(nn.Module):
         network, learner = config.network, config.learner
         self.families = int(network.families)
         num_encoders = 1 if network.shared_torso else self.families
-        encoders = [
-            Encoder(config, observation_shape, num_actions, network.reward_shapes[i]) for i in range(num_encoders)
-        ]
+        encoders = [Encoder(config, observation_shape, num_actions, family) for family in range(num_encoders)]
         self.state_size = encoders[0].state_size
         self.encoders = nn.ModuleList(encoders)
         self.heads = nn.ModuleList(Heads(encoders[0].out_features, num_actions) for _ in range(self.families))

@@ -14,10 +14,14 @@ from torch import Tensor, nn
 from gdi.errors import UserError
 
 
+def to_float(obs: Tensor) -> Tensor:
+    """Numbers as float, bytes scaled to [0, 1]."""
+    return obs.float() / 255.0 if obs.dtype == torch.uint8 else obs.float()
+
+
 def image_to_float(obs: Tensor) -> Tensor:
-    """[M, H, W, C] bytes or booleans -> [M, C, H, W] float, bytes scaled to [0, 1]."""
-    scaled = obs.float() if obs.dtype != torch.uint8 else obs.float() / 255.0
-    return scaled.permute(0, 3, 1, 2)
+    """[M, H, W, C] -> [M, C, H, W] float."""
+    return to_float(obs).permute(0, 3, 1, 2)
 
 
 class MlpTorso(nn.Module):
@@ -33,7 +37,7 @@ class MlpTorso(nn.Module):
         )
 
     def forward(self, obs: Tensor) -> Tensor:
-        features: Tensor = self.layers(obs.flatten(1).float())
+        features: Tensor = self.layers(to_float(obs).flatten(1))
         return features
 
 

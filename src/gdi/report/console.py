@@ -65,9 +65,6 @@ class LiveConsole:
         self._speed = Speed()
         self._last_plain = time.monotonic()
         self._live: Live | None = None
-        if self._console.is_terminal:
-            self._live = Live(console=self._console, get_renderable=self._screen, refresh_per_second=4)
-            self._live.start()
 
     def episode(self, steps: int, episode: EpisodeEnd) -> None:
         self._returns = [*self._returns[-RECENT_EPISODES + 1 :], episode.episode_return]
@@ -75,11 +72,14 @@ class LiveConsole:
     def event(self, event: Event) -> None:
         kind = event["kind"]
         if kind == "start":
-            self._console.print(event["text"])
+            self._console.print(event["text"], markup=False, soft_wrap=True)
+            if self._console.is_terminal:  # only now: what fails before the start should leave the screen alone
+                self._live = Live(console=self._console, get_renderable=self._screen, refresh_per_second=4)
+                self._live.start()
             self._progress.update(self._task, completed=event["steps"])
             self._speed = Speed(event["steps"])
         elif kind == "notice":
-            self._console.print(f"[yellow]{event['text']}[/yellow]")
+            self._console.print(event["text"], style="yellow", markup=False, soft_wrap=True)
         elif kind == "progress":
             self._progress.update(self._task, completed=event["steps"])
             self._speed.at(event["steps"])

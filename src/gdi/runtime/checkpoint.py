@@ -62,7 +62,9 @@ def unflatten(tree: Any, tensors: dict[str, Any]) -> Any:
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    if os.name == "nt" and path.is_dir():
+        return  # Windows cannot sync a folder
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:
@@ -70,19 +72,15 @@ def _sync(path: Path) -> None:
 
 
 def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _slow(file)
-
-
-def _slow(file: Any) -> str:
-    digest = hashlib.sha256()  # Python 3.10 has no file_digest
-    while chunk := file.read(1 << 20):
-        digest.update(chunk)
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
     return digest.hexdigest()
 
 
 def write_checkpoint(folder: Path, state: State) -> None:
-    """Write ``folder`` whole or not at all; an older folder of that name is replaced."""
+    """Write ``folder``, which must not exist, whole or not at all."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -95,15 +93,7 @@ def write_checkpoint(folder: Path, state: State) -> None:
     for name in (TENSORS, STATE, MANIFEST):
         _sync(part / name)
     _sync(part)
-    if folder.exists():
-        # Moved aside, not deleted: at no moment is there neither the old one nor the new.
-        old = folder.with_name(f".{folder.name}.old")
-        shutil.rmtree(old, ignore_errors=True)
-        folder.rename(old)
-        part.rename(folder)
-        shutil.rmtree(old)
-    else:
-        part.rename(folder)
+    part.rename(folder)
     _sync(folder.parent)
 
 
@@ -136,18 +126,32 @@ class CheckpointStore:
         return sorted(path for path in self._folder.glob("step-*") if path.is_dir())
 
     def save(self, steps: int, updates: int, state: State, *, best: bool = False) -> Path:
-        path = self._folder / f"step-{steps:012d}-update-{updates:09d}"
+        path = self._new_folder(f"step-{steps:012d}-update-{updates:09d}")
+        self._sweep()
         write_checkpoint(path, state)
         if best:
             part = self._folder / f".{BEST}.part"
             part.write_text(json.dumps({"checkpoint": path.name}))
             _sync(part)
-            part.rename(self._folder / BEST)
+            os.replace(part, self._folder / BEST)
         spared = self._best_name()
         for old in self._all()[: -self._keep]:
             if old.name != spared:
                 shutil.rmtree(old)
         return path
+
+    def _new_folder(self, stem: str) -> Path:
+        """The same moment may be saved again, by a resumed run stopped at once: beside the old one, not over it."""
+        same = sorted(path.name for path in self._folder.glob(f"{stem}*"))
+        if not same:
+            return self._folder / stem
+        number = int(same[-1].removeprefix(stem).lstrip("-") or 1) + 1
+        return self._folder / f"{stem}-{number:03d}"
+
+    def _sweep(self) -> None:
+        """Remove what a session that was killed while writing left behind."""
+        for part in self._folder.glob(".step-*.part"):
+            shutil.rmtree(part)
 
     def _best_name(self) -> str | None:
         try:

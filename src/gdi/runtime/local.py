@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any
 
 from gdi.evaluation import Evaluation
 from gdi.iteration import Iteration, iterate
@@ -74,22 +73,25 @@ class LocalRun:
         if self._finished:
             return self._evaluation
         try:
-            for iteration in iterate(self._system.parts, self._config.steps, stop):
+            self._do_what_is_due(stop)  # what a stop kept the session before from doing
+            iterations = iterate(self._system.parts, self._config.steps)
+            while not stop() and (iteration := next(iterations, None)) is not None:
                 self._record(iteration)
-                if stop():
-                    break
-                self._do_what_is_due()
+                # Also when a stop was asked for: a resumed run would do it a window later than one never stopped.
+                self._do_what_is_due(stop)
         except Diverged:
+            self._log_training()
             self._save()
             raise
-        if not stop():
-            # The end of training is always logged and evaluated; it is the result.
-            self._finished = True
-            if self._last["log"] < self.steps:
-                self._log_training()
-            self._save(best=self._evaluate())
-        else:
+        if stop():
             self._save()
+            return self._evaluation
+        # The end of training is always logged and evaluated; it is the result.
+        if self._last["log"] < self.steps:
+            self._log_training()
+        outcome = self._evaluate(stop)
+        self._finished = outcome is not None
+        self._save(best=bool(outcome))
         return self._evaluation
 
     def _record(self, iteration: Iteration) -> None:
@@ -107,15 +109,20 @@ class LocalRun:
             return True
         return False
 
-    def _do_what_is_due(self) -> None:
+    def _do_what_is_due(self, stop: Callable[[], bool]) -> None:
         config = self._config
         if self.steps >= config.steps:
             return  # the end does all of this itself
         if self._is_due("log", config.run.log_every_steps):
             self._log_training()
-        is_best = self._is_due("evaluation", config.evaluation.every_steps) and self._evaluate()
-        if self._is_due("checkpoint", config.run.checkpoint_every_steps) or is_best:
-            self._save(best=is_best)
+        outcome: bool | None = False
+        evaluated_before = self._last["evaluation"]
+        if self._is_due("evaluation", config.evaluation.every_steps):
+            outcome = self._evaluate(stop)
+            if outcome is None:
+                self._last["evaluation"] = evaluated_before  # still due, for the session that resumes
+        if self._is_due("checkpoint", config.run.checkpoint_every_steps) or outcome:
+            self._save(best=bool(outcome))
 
     def _counters(self) -> Event:
         parts = self._system.parts
@@ -151,20 +158,26 @@ class LocalRun:
             }
         )
 
-    def _evaluate(self) -> bool:
-        """Evaluate and log it; true if it is the best mean so far."""
+    def _evaluate(self, stop: Callable[[], bool]) -> bool | None:
+        """Evaluate and log it: true if it is the best mean so far, None if ``stop`` came before it was done."""
         parts, config = self._system.parts, self._config
         with parts.clock.measure("evaluation"):
-            self._evaluation = self._system.evaluator.evaluate(
+            evaluation = self._system.evaluator.evaluate(
                 parts.learner.parameters(),
                 lambda env, rng: parts.controller_of(env).propose_best(rng),
                 config.evaluation.episodes,
                 child_seed(config.seed, "evaluation", self.steps),
+                stop,
             )
-        summary: dict[str, Any] = self._evaluation.to_dict()
-        self._watchers.event({"kind": "evaluation", **self._counters(), **summary, "clock": {"seconds": self.seconds}})
-        is_best = self._evaluation.mean > self._best_mean
-        self._best_mean = max(self._best_mean, self._evaluation.mean)
+        if evaluation is None:
+            return None
+        counters = self._counters()
+        counters["training_episodes"] = counters.pop("episodes")
+        clock = {"seconds": self.seconds}
+        self._watchers.event({"kind": "evaluation", **counters, **evaluation.to_dict(), "clock": clock})
+        is_best = evaluation.mean > self._best_mean
+        self._best_mean = max(self._best_mean, evaluation.mean)
+        self._evaluation = evaluation
         return is_best
 
     def _save(self, *, best: bool = False) -> None:

@@ -21,4 +21,6 @@ def keep_freed_memory() -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
     if mallopt is None:
         return False
-    return bool(mallopt(M_MMAP_THRESHOLD, KEEP_BYTES)) and bool(mallopt(M_TRIM_THRESHOLD, KEEP_BYTES))
+    # Older versions refuse an mmap threshold above 32 MiB.
+    large = mallopt(M_MMAP_THRESHOLD, KEEP_BYTES) or mallopt(M_MMAP_THRESHOLD, 32 << 20)
+    return bool(mallopt(M_TRIM_THRESHOLD, KEEP_BYTES)) and bool(large)

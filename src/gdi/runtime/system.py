@@ -106,7 +106,7 @@ def build(config: Config) -> System:
         env_seed=child_seed(seed, "environments"),
     )
     evaluator = Evaluator(
-        config.env.id,
+        config.env,
         make_env(config.env, num_envs_for(config.evaluation.episodes)),
         make_network(config, shape, num_actions, 0),
     )

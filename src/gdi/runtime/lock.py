@@ -1,0 +1,26 @@
+"""One process per run folder: a second one would cut the first one's logs and mix their checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gdi.errors import UserError
+
+try:
+    import fcntl
+except ImportError:  # Windows; there the lock is not taken
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextmanager
+def run_lock(run_dir: Path) -> Iterator[None]:
+    """Hold the folder while inside. The kernel lets go of the lock when a process dies, however it dies."""
+    with (run_dir / ".lock").open("w") as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(f"{run_dir} is being trained by another process: wait for it, or stop it.") from None
+        yield

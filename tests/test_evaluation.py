@@ -1,0 +1,89 @@
+"""The evaluator on environments whose returns are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from gdi.config import EnvConfig
+from gdi.envs.toy import ToyEnv, make_toy
+from gdi.evaluation import Evaluator
+from gdi.evaluation import evaluator as module
+from gdi.networks import AgentInput, AgentNetwork, make_network
+from gdi.types import Index
+from helpers import randomise_advantages, tiny_config, with_lstm
+
+LAMBDA = Index(1.0, 1.0, 0.5)
+
+
+def made(env: ToyEnv, *, recurrent: bool = False) -> tuple[Evaluator, dict[str, torch.Tensor], AgentNetwork]:
+    config = tiny_config("Toy/Counting-v0")
+    config = with_lstm(config) if recurrent else config
+    network = make_network(config, env.spec.observation_shape, env.spec.num_actions, 0)
+    randomise_advantages(network)
+    params = {name: value.clone() for name, value in network.state_dict().items()}
+    return Evaluator(EnvConfig("Toy/Counting-v0"), env, network), params, network
+
+
+def test_quotas_lengths_and_returns() -> None:
+    """3 copies, 8 episodes: quotas 3, 3, 2. Copy i lasts 5 + i steps and pays 0 + 1 + ... + (4 + i)."""
+    evaluator, params, _ = made(make_toy("Toy/Counting-v0", 3))
+    result = evaluator.evaluate(params, lambda env, rng: LAMBDA, 8, seed=0)
+    assert result is not None
+    returns = [10] * 3 + [15] * 3 + [21] * 2
+    lengths = [5] * 3 + [6] * 3 + [7] * 2
+    assert result.episodes == 8
+    assert result.mean == pytest.approx(np.mean(returns))
+    assert result.median == pytest.approx(np.median(returns))
+    assert (result.min, result.max) == (10, 21)
+    assert result.std == pytest.approx(np.std(returns))
+    assert result.length_mean_steps == pytest.approx(np.mean(lengths))
+    assert result.cut_episodes == 0
+
+
+def test_one_lambda_per_episode_from_the_given_generator() -> None:
+    evaluator, params, _ = made(make_toy("Toy/Counting-v0", 3))
+    asked: list[int] = []
+
+    def propose(env: int, rng: np.random.Generator) -> Index:
+        asked.append(env)
+        return Index(float(rng.random()), 1.0, 0.5)
+
+    evaluator.evaluate(params, propose, 8, seed=0)
+    # One at the start of each copy, one after each of the 8 episodes.
+    assert len(asked) == 3 + 8
+
+
+def test_recurrent_state_resets_with_the_episode() -> None:
+    evaluator, params, network = made(make_toy("Toy/Counting-v0", 2), recurrent=True)
+    seen: list[AgentInput] = []
+    network.register_forward_hook(lambda m, args, out: seen.append(args[0]))
+    evaluator.evaluate(params, lambda env, rng: LAMBDA, 6, seed=0)
+    for x in seen:
+        # The counting environment's second number is the step within the episode.
+        assert torch.equal(x.episode_start[0], x.obs[0, :, 1] == 0)
+
+
+def test_the_same_seed_gives_the_same_result_and_another_another() -> None:
+    env = make_toy("Toy/Chain-v0", 4)
+    evaluator, params, _ = made(env)
+    one, two, three = (evaluator.evaluate(params, lambda e, r: LAMBDA, 12, seed=s) for s in (1, 1, 2))
+    assert one == two
+    assert one != three
+
+
+def test_an_episode_that_does_not_end_is_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_EPISODE_STEPS", 6)
+    evaluator, params, _ = made(make_toy("Toy/Counting-v0", 3))
+    result = evaluator.evaluate(params, lambda env, rng: LAMBDA, 3, seed=0)
+    assert result is not None
+    # Copies last 5, 6 and 7 steps: only the last is cut, after 6 steps and 0 + ... + 5 = 15 points.
+    assert result.cut_episodes == 1
+    assert (result.episodes, result.max) == (3, 15)
+
+
+def test_a_stop_ends_it_without_a_result() -> None:
+    evaluator, params, _ = made(make_toy("Toy/Counting-v0", 3))
+    calls = iter(range(100))
+    assert evaluator.evaluate(params, lambda env, rng: LAMBDA, 8, 0, lambda: next(calls) >= 3) is None
