@@ -266,8 +266,8 @@ def test_candidates_follow_the_mode():
             b.update(block, target)
     chosen, seen = set(), np.zeros(5)
     for _ in range(4000):
-        chosen |= set(np.asarray(greedy.candidates(0.0, rng)).tolist())
-        drawn = np.asarray(loose.candidates(0.0, rng)).tolist()
+        chosen |= set(np.asarray(greedy.candidates(greedy.scores(0.0), rng)).tolist())
+        drawn = np.asarray(loose.candidates(loose.scores(0.0), rng)).tolist()
         assert len(set(drawn)) == 2
         seen[drawn] += 1
     assert chosen == {0, 1}
@@ -281,8 +281,8 @@ def test_the_bonus_reaches_the_candidates():
         b.update(0, 1.0)
     rng = np.random.default_rng(6)
     # Scores are (1, -1) + c (sqrt(log 31 / 31), sqrt(log 31)) = (1 + 0.33 c, -1 + 1.85 c).
-    assert np.asarray(b.candidates(0.0, rng)).tolist() == [0]
-    assert np.asarray(b.candidates(10.0, rng)).tolist() == [1]
+    assert np.asarray(b.candidates(b.scores(0.0), rng)).tolist() == [0]
+    assert np.asarray(b.candidates(b.scores(10.0), rng)).tolist() == [1]
 
 
 # --- The ensemble ---------------------------------------------------------------------------------

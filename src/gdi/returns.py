@@ -11,6 +11,15 @@ import torch
 from torch import Tensor
 
 
+def _backward_sum(delta: Tensor, decay: Tensor, last: Tensor) -> Tensor:
+    """x_t = delta_t + decay_t · x_{t+1}, from x_T = last: [T, ...] -> [T, ...], one fused operation a step."""
+    x, sums = last, []
+    for delta_t, decay_t in zip(reversed(delta.unbind()), reversed(decay.unbind()), strict=True):
+        x = torch.addcmul(delta_t, decay_t, x)
+        sums.append(x)
+    return torch.stack(sums[::-1]) if sums else delta
+
+
 def vtrace(values: Tensor, reward: Tensor, discount: Tensor, ratio: Tensor, *, rho_bar: float, c_bar: float) -> Tensor:
     """V-trace targets v_t = V(s_t) + Σ_{k≥0} γ^k c_[t:t+k−1] ρ_{t+k} δ_{t+k},  δ_t = r_t + γ V(s_{t+1}) − V(s_t).
 
@@ -20,10 +29,8 @@ def vtrace(values: Tensor, reward: Tensor, discount: Tensor, ratio: Tensor, *, r
     rho, c = ratio.clamp(max=rho_bar), ratio.clamp(max=c_bar)
     delta = rho * (reward + discount * values[1:] - values[:-1])
     decay = discount * c
-    correction = torch.zeros_like(values)
-    for t in range(len(reward) - 1, -1, -1):
-        correction[t] = delta[t] + decay[t] * correction[t + 1]
-    return values + correction
+    correction = _backward_sum(delta, decay, torch.zeros_like(values[-1]))
+    return torch.cat([values[:-1] + correction, values[-1:]])
 
 
 def retrace(
@@ -36,10 +43,8 @@ def retrace(
     """
     delta = reward + discount * next_value - q_taken
     decay = discount[:-1] * ratio[1:].clamp(max=c_bar)
-    correction = delta.clone()
-    for t in range(len(reward) - 2, -1, -1):
-        correction[t] += decay[t] * correction[t + 1]
-    return q_taken + correction
+    before_last = _backward_sum(delta[:-1], decay, delta[-1])
+    return q_taken + torch.cat([before_last, delta[-1:]])
 
 
 def sarsa_next_value(q_taken: Tensor, values: Tensor, valid: Tensor) -> Tensor:

@@ -31,6 +31,15 @@ class AxisEnsemble:
         self._ucb_scale = config.ucb_scale
         self._rng = rng
         self.bandits = [make_bandit(axis, config, rng) for _ in range(config.num_bandits)]
+        # Scores change only when an episode is observed; many proposals may fall between two observations.
+        self._scores: list[Array | None] = [None] * len(self.bandits)
+
+    def scores(self, m: int) -> Array:
+        """The scores of bandit m, [blocks]."""
+        score = self._scores[m]
+        if score is None:
+            score = self._scores[m] = self.bandits[m].scores(self._ucb_scale)
+        return score
 
     def propose(self) -> float:
         """x, uniform from the M·d candidates.
@@ -38,9 +47,9 @@ class AxisEnsemble:
         A uniform draw from M·d candidates is a uniform bandit, then a uniform one of its d: only that bandit need be
         evaluated, which makes the proposal M times cheaper and leaves its distribution as it is.
         """
-        bandit = self.bandits[self._rng.integers(len(self.bandits))]
-        block = int(self._rng.choice(bandit.candidates(self._ucb_scale, self._rng)))
-        return self.axis.sample_in_block(block, self._rng)
+        m = int(self._rng.integers(len(self.bandits)))
+        candidates = self.bandits[m].candidates(self.scores(m), self._rng)
+        return self.axis.sample_in_block(int(candidates[self._rng.integers(len(candidates))]), self._rng)
 
     def propose_best(self, rng: np.random.Generator) -> float:
         """x from the block with the best mean standardised value over the ensemble, no bonus (c = 0)."""
@@ -51,6 +60,10 @@ class AxisEnsemble:
         block = self.axis.block_of(x)
         for bandit in self.bandits:
             bandit.update(block, episode_return)
+        self._forget_scores()
+
+    def _forget_scores(self) -> None:
+        self._scores = [None] * len(self.bandits)
 
     def mean_values(self) -> Array:
         """Mean over the bandits of their standardised estimates, [blocks]; a block never tried counts as average."""
@@ -69,8 +82,8 @@ class AxisEnsemble:
         For a bandit in random mode it is that of its first draw; the draws after it are a little flatter.
         """
         total = np.zeros(self.axis.num_blocks)
-        for bandit in self.bandits:
-            score = bandit.scores(self._ucb_scale)
+        for m, bandit in enumerate(self.bandits):
+            score = self.scores(m)
             if bandit.mode == "argmax":
                 # Blocks tied at the threshold share what the blocks above it leave of the d places.
                 threshold = np.sort(score)[-bandit.num_candidates]
@@ -82,6 +95,11 @@ class AxisEnsemble:
                 total += weight / weight.sum()
         mean: Array = total / len(self.bandits)
         return mean
+
+    def load_bandits(self, state: State) -> None:
+        for m, bandit in enumerate(self.bandits):
+            bandit.load_state_dict(state[f"{self.axis.name}.{m}"])
+        self._forget_scores()
 
     def favourite(self) -> Favourite:
         count = np.mean([bandit.block_counts() for bandit in self.bandits], axis=0)
@@ -124,5 +142,4 @@ class BanditEnsemble:
     def load_state_dict(self, state: State) -> None:
         self._rng.bit_generator.state = state["rng"]
         for ensemble in self.ensembles:
-            for m, bandit in enumerate(ensemble.bandits):
-                bandit.load_state_dict(state["bandits"][f"{ensemble.axis.name}.{m}"])
+            ensemble.load_bandits(state["bandits"])

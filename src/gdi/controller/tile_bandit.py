@@ -89,10 +89,10 @@ class TileBandit:
     def scores(self, ucb_scale: float) -> Array:
         return scores(self.values(), self.block_counts(), self.counts.sum(), ucb_scale)
 
-    def candidates(self, ucb_scale: float, rng: np.random.Generator) -> Array:
-        """d candidate blocks, in this bandit's mode."""
+    def candidates(self, score: Array, rng: np.random.Generator) -> Array:
+        """d candidate blocks out of the scores, in this bandit's mode."""
         choose = top_blocks if self.mode == "argmax" else random_blocks
-        return choose(self.scores(ucb_scale), self.num_candidates, rng)
+        return choose(score, self.num_candidates, rng)
 
     def update(self, block: int, target: float) -> None:
         """w_j ← w_j + lr·(g − V_i), N_j ← N_j + 1 (eq:bandit_update), with j the tile of block i."""

@@ -59,7 +59,7 @@ class ConvTorso(nn.Module):
 
 def minatar_convolutions(channels: int) -> nn.Module:
     """One 3x3 convolution of 16 filters, as in the MinAtar paper's networks."""
-    return nn.Sequential(nn.Conv2d(channels, 16, 3), nn.ReLU())
+    return nn.Sequential(nn.Conv2d(channels, 16, 3), nn.ReLU(inplace=True))
 
 
 def nature_convolutions(channels: int) -> nn.Module:
