@@ -160,12 +160,13 @@ def test_budget_is_met_exactly(budget: int) -> None:
 
 
 def test_an_episode_that_ends_beyond_the_budget_is_not_reported() -> None:
-    """Copies end after 5, 6, 7, 8 steps. With 21 transitions the last one is copy 1's sixth; with 20 it is not made."""
-    config = tiny_config("Toy/Counting-v0", sequence_steps=6)
-    for budget, expected in ((16, []), (17, [0]), (20, [0]), (21, [0, 1])):
+    """Copies end after 5, 6, 7, 8 steps. Five steps are 20 transitions; in the sixth copy 0 resets: 23; the seventh is
+    copy 0's first again (24th), copy 1's reset, and copy 2's last (25th): played with either budget, and an end only with 25."""
+    config = tiny_config("Toy/Counting-v0", sequence_steps=8)
+    for budget, expected in ((16, []), (17, [0]), (20, [0]), (21, [0, 1]), (24, [0, 1]), (25, [0, 1, 2])):
         actor, _ = make_actor(make_toy("Toy/Counting-v0", ENVS), config)
-        _, ended = actor.collect(lambda env: Index(1.0, 1.0, 0.5), budget)
-        # After 4 steps (16 transitions) copy 0's fifth is the 17th; in step 6 copy 0 resets, so copy 1's is the 21st.
+        window, ended = actor.collect(lambda env: Index(1.0, 1.0, 0.5), budget)
+        assert window.valid.sum() == budget
         assert [episode.env for episode in ended] == expected
 
 

@@ -78,66 +78,45 @@ def _paper(config: Config) -> Config:
     return config  # the defaults of config.py are the paper's tables
 
 
-def _small(config: Config) -> Config:
-    """What both small scales share: no recurrence, no auxiliary tasks, more gradient per sample."""
+def _small(config: Config, *, steps: int, num_envs: int, hidden_units: int) -> Config:
+    """What both laptop scales share; the reason of each value is in docs/deviations.md, "The small scales"."""
     return replace(
         config,
-        network=replace(config.network, torso="auto", lstm_units=0, reward_scales=(0.15,)),
+        steps=steps,
+        env=replace(config.env, num_envs=num_envs),
+        network=replace(config.network, torso="auto", hidden_units=hidden_units, lstm_units=0, reward_scales=(0.15,)),
         learner=replace(
             config.learner,
-            burn_in_steps=0,  # nothing recurrent to warm up
+            batch_size_sequences=32,
+            sequence_steps=20,
+            burn_in_steps=0,
+            replay=8,
+            replay_span_windows=16,
+            discount=0.99,
+            policy_loss_scale=1.0,
             forward_dynamics_scale=0.0,
             inverse_dynamics_scale=0.0,
-            push_every_updates=1,  # the network is small: copying it costs less than acting on an old one
-            pull_every_steps=1,
+            learning_rate=2e-3,
+            warmup_updates=50,
             weight_decay=0.0,
+            clip_norm=5.0,
+            push_every_updates=1,
+            pull_every_steps=1,
         ),
     )
 
 
 def _minatar(config: Config) -> Config:
-    config = _small(config)
     return replace(
-        config,
-        steps=1_000_000,
-        env=replace(config.env, num_envs=64),
-        network=replace(config.network, hidden_units=128),
-        learner=replace(
-            config.learner,
-            batch_size_sequences=32,
-            sequence_steps=20,
-            replay=8,
-            replay_span_windows=16,
-            discount=0.99,
-            learning_rate=2e-3,
-            warmup_updates=50,
-            policy_loss_scale=1.0,
-            clip_norm=5.0,
-        ),
+        _small(config, steps=1_000_000, num_envs=64, hidden_units=128),
         evaluation=EvaluationConfig(every_steps=100_000),
         run=RunConfig(log_every_steps=10_000, checkpoint_every_steps=100_000),
     )
 
 
 def _classic(config: Config) -> Config:
-    config = _small(config)
     return replace(
-        config,
-        steps=200_000,
-        env=replace(config.env, num_envs=32),
-        network=replace(config.network, hidden_units=64),
-        learner=replace(
-            config.learner,
-            batch_size_sequences=32,
-            sequence_steps=20,
-            replay=8,
-            replay_span_windows=16,
-            discount=0.99,
-            learning_rate=2e-3,
-            warmup_updates=50,
-            policy_loss_scale=1.0,
-            clip_norm=5.0,
-        ),
+        _small(config, steps=200_000, num_envs=32, hidden_units=64),
         evaluation=EvaluationConfig(every_steps=25_000),
         run=RunConfig(log_every_steps=2_500, checkpoint_every_steps=25_000),
     )
