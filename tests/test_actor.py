@@ -160,8 +160,8 @@ def test_budget_is_met_exactly(budget: int) -> None:
 
 
 def test_an_episode_that_ends_beyond_the_budget_is_not_reported() -> None:
-    """Copies end after 5, 6, 7, 8 steps. Five steps are 20 transitions; in the sixth copy 0 resets: 23; the seventh is
-    copy 0's first again (24th), copy 1's reset, and copy 2's last (25th): played with either budget, and an end only with 25."""
+    """Copies end after 5, 6, 7, 8 steps. Five steps are 20 transitions, and in the sixth copy 0 resets: 23. In the
+    seventh copy 0's first is the 24th and copy 2's last the 25th: played with either budget, an end only with 25."""
     config = tiny_config("Toy/Counting-v0", sequence_steps=8)
     for budget, expected in ((16, []), (17, [0]), (20, [0]), (21, [0, 1]), (24, [0, 1]), (25, [0, 1, 2])):
         actor, _ = make_actor(make_toy("Toy/Counting-v0", ENVS), config)

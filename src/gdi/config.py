@@ -179,7 +179,7 @@ class RunConfig:
     device: str = "auto"
     """Where the learner's network lives: auto, cpu or cuda."""
     threads: int = 0
-    """Torch threads; 0 uses every core that this process may use."""
+    """Torch threads, at most one per core that this process may use; 0 takes them all."""
 
 
 @dataclass(frozen=True)

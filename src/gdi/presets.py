@@ -110,7 +110,7 @@ def _minatar(config: Config) -> Config:
     return replace(
         _small(config, steps=1_000_000, num_envs=64, hidden_units=128),
         evaluation=EvaluationConfig(every_steps=100_000),
-        run=RunConfig(log_every_steps=10_000, checkpoint_every_steps=100_000),
+        run=RunConfig(log_every_steps=10_000, checkpoint_every_steps=100_000, threads=2),
     )
 
 
@@ -118,7 +118,7 @@ def _classic(config: Config) -> Config:
     return replace(
         _small(config, steps=200_000, num_envs=32, hidden_units=64),
         evaluation=EvaluationConfig(every_steps=25_000),
-        run=RunConfig(log_every_steps=2_500, checkpoint_every_steps=25_000),
+        run=RunConfig(log_every_steps=2_500, checkpoint_every_steps=25_000, threads=2),
     )
 
 

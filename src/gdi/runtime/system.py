@@ -81,7 +81,7 @@ class System:
 def build(config: Config) -> System:
     """Every part, in its initial state. Bad combinations of environment and config raise UserError here."""
     device = resolve_device(config.run.device)
-    torch.set_num_threads(config.run.threads or available_cores())
+    torch.set_num_threads(min(config.run.threads or available_cores(), available_cores()))
     keep_freed_memory()
     env = make_env(config.env)
     shape, num_actions = env.spec.observation_shape, env.spec.num_actions
