@@ -6,7 +6,7 @@ a process of its own, several times in turns, so that a machine that slows down 
 medians is the result. Evaluation and checkpoints are off for both, and each warms up before the clock starts. Ours asks
 the C library to keep freed memory (``gdi.runtime.memory``), as every run of it does; nothing is done to theirs.
 
-    python benchmarks/speed.py [--steps 60000] [--rounds 3] [--json]
+    python benchmarks/speed.py [--steps 60000] [--rounds 5] [--json]
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def time_gdi(steps: int) -> float:
         network=replace(config.network, hidden_units=HIDDEN),
         learner=learner,
         evaluation=replace(config.evaluation, every_steps=10 * steps, episodes=1),
-        run=replace(config.run, checkpoint_every_steps=10 * steps, log_every_steps=5_000),
+        run=replace(config.run, checkpoint_every_steps=10 * steps),
     )
     with tempfile.TemporaryDirectory() as folder:
         run_dir = gdi.train(config, Path(folder) / "run").run_dir
@@ -145,7 +145,7 @@ def measured(agent: str, steps: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=60_000, help="training steps of each measurement")
-    parser.add_argument("--rounds", type=int, default=3, help="measurements of each side, in turns")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of each side, in turns")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--agent", choices=["gdi", "ppo"], help=argparse.SUPPRESS)
     args = parser.parse_args()

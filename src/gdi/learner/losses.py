@@ -54,11 +54,17 @@ def taken(per_action: Tensor, action: Tensor) -> Tensor:
 
 
 def gdi_losses(
-    network: AgentNetwork, output: AgentOutput, data: Trained, config: LearnerConfig, rewards: NetworkConfig
+    network: AgentNetwork,
+    output: AgentOutput,
+    data: Trained,
+    config: LearnerConfig,
+    rewards: NetworkConfig,
+    *,
+    health: bool = True,
 ) -> Losses:
     """ξ·½(vs − V)² + α·½(qs − Q)² − β·ρ(r + γ·vs' − V)·log π, each a mean over valid steps, summed over families.
 
-    output holds T + 1 steps, the last one the bootstrap.
+    output holds T + 1 steps, the last one the bootstrap. ``health`` adds the metrics that only watch.
     """
     advantage, value = output.advantage[:-1], output.value  # [T, B, F, A], [T + 1, B, F]
     valid = data.valid.float().unsqueeze(-1)  # [T, B, 1]
@@ -105,12 +111,14 @@ def gdi_losses(
         total = total + config.forward_dynamics_scale * forward_loss + config.inverse_dynamics_scale * inverse_loss
         metrics |= {"loss/forward_dynamics": forward_loss, "loss/inverse_dynamics": inverse_loss}
 
+    metrics["loss/total"] = total
+    if not health:
+        return Losses(total, {name: value.detach() for name, value in metrics.items()})
     with torch.no_grad():
         entropy = policy.entropy(log_pi[..., 0, :]).unsqueeze(-1)
         centred = advantage - advantage.mean(-1, keepdim=True)
         spread = centred.pow(2).mean(-1).sqrt().mean(-1, keepdim=True)  # torch.std is five times slower on short rows
         metrics |= {
-            "loss/total": total,
             "policy/entropy": mean(entropy),
             "policy/ratio_mean": mean(ratio),
             "policy/ratio_clip_fraction": mean((ratio > config.rho_bar).float()),
