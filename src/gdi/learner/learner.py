@@ -13,7 +13,7 @@ from gdi.learner.optimizer import Optimizer
 from gdi.networks import AgentInput, AgentNetwork
 from gdi.types import Array, Metrics, Sequence, State
 
-# Health metrics cost some 3 % of a small network's update; a sample of the updates tells as much.
+# Health metrics only watch: a sample of the updates tells as much as all of them, and costs less.
 HEALTH_EVERY_UPDATES = 4
 
 
