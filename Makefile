@@ -26,7 +26,7 @@ $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 
 # Core, reports and the tools of development.
 $(VENV)/.dev: $(VENV)/.core
-	$(PIP) -e '.[report,dev]'
+	$(PIP) -e '.[report,video,dev]'
 	@touch $@
 
 setup: $(VENV)/.dev

@@ -55,16 +55,13 @@ def time_gdi(steps: int) -> float:
 def time_ppo(steps: int) -> float:
     """Steps per second of PPO.learn with the same torso, environments, rollout and passes."""
     import gymnasium
-    import numpy as np
     import torch
-    from gymnasium import spaces
     from stable_baselines3 import PPO
     from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-    from stable_baselines3.common.vec_env import VecEnv
     from torch import nn
 
     from gdi.config import EnvConfig
-    from gdi.envs import make_env
+    from peers import Games
 
     class Features(BaseFeaturesExtractor):
         def __init__(self, space: gymnasium.Space[Any]) -> None:
@@ -76,47 +73,7 @@ def time_ppo(steps: int) -> float:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.layers(x)
 
-    class Games(VecEnv):
-        """The same environments. A reset takes a step of its own and is no transition, for both sides."""
-
-        def __init__(self) -> None:
-            self.env = make_env(EnvConfig(ENV, ENVS))
-            height, width, channels = self.env.spec.observation_shape
-            box = spaces.Box(0.0, 1.0, (channels, height, width), np.float32)
-            super().__init__(ENVS, box, spaces.Discrete(self.env.spec.num_actions))
-            self.transitions = 0
-            self.resets = np.zeros(ENVS, bool)
-
-        def _obs(self, obs: Any) -> Any:
-            return obs.transpose(0, 3, 1, 2).astype(np.float32)
-
-        def reset(self) -> Any:
-            return self._obs(self.env.reset(0))
-
-        def step_async(self, actions: Any) -> None:
-            self.actions = actions
-
-        def step_wait(self) -> Any:
-            obs, reward, terminated, truncated = self.env.step(self.actions)
-            self.transitions += int((~self.resets).sum())
-            self.resets = terminated | truncated
-            return self._obs(obs), reward, self.resets, [{} for _ in range(ENVS)]
-
-        def close(self) -> None:
-            self.env.close()
-
-        def get_attr(self, name: str, indices: Any = None) -> list[Any]:
-            return [None] * ENVS
-
-        def set_attr(self, name: str, value: Any, indices: Any = None) -> None: ...
-
-        def env_method(self, name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-            return [None] * ENVS
-
-        def env_is_wrapped(self, wrapper: Any, indices: Any = None) -> list[bool]:
-            return [False] * ENVS
-
-    games = Games()
+    games = Games(EnvConfig(ENV, num_envs=ENVS))
     model = PPO(
         "CnnPolicy",
         games,

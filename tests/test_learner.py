@@ -354,3 +354,35 @@ def test_truncation_bootstraps_and_treating_it_as_the_end_is_wrong() -> None:
     """γ = 0.8: 1/(1 − γ) = 5. Four steps alone are worth at most 1 + 0.8 + 0.64 + 0.512 = 2.952."""
     assert learned_value(truncation_ends_the_world=False) == pytest.approx(5.0, abs=0.15)
     assert learned_value(truncation_ends_the_world=True) < 3.0
+
+
+@pytest.mark.parametrize("preset", ["gdi-i3", "gdi-h3"])
+@pytest.mark.parametrize(("chunk", "workers"), [(1, 1), (2, 1), (4, 1), (3, 2), (2, 3)])
+def test_a_batch_in_chunks_gives_the_gradient_and_metrics_of_the_whole(preset: str, chunk: int, workers: int) -> None:
+    """Chunks have different numbers of valid steps, one of them none: a plain mean of their means would differ."""
+    whole = learner_for(preset)
+    batch = random_batch(whole._config, SPEC, 6)
+    batch.valid[:, :3] &= np.arange(5)[:, None] < 2
+    batch.valid[:, 4] = False
+    config = replace(whole._config, learner=replace(whole._config.learner, workers=workers))
+    network = make_network(config, SPEC.observation_shape, SPEC.num_actions, 0)
+    randomise_advantages(network)
+    cut = Learner(network, config, CPU, chunk)
+    expected, metrics = whole.update(batch), cut.update(batch)
+    assert metrics == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    for (name, a), b in zip(whole.network.named_parameters(), cut.network.parameters(), strict=True):
+        assert a.grad is not None, name
+        torch.testing.assert_close(b.grad, a.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_workers_repeat_bit_by_bit() -> None:
+    """Gradients are summed in the chunks' order, whoever finishes first."""
+    found = []
+    for _ in range(2):
+        config = tiny_config("Toy/Chain-v0", workers=2)
+        part = Learner(make_network(config, SPEC.observation_shape, SPEC.num_actions, 0), config, CPU, 1)
+        for seed in range(20):
+            part.update(random_batch(config, SPEC, 6, seed))
+        found.append(part.parameters())
+    for name, value in found[0].items():
+        assert torch.equal(value, found[1][name]), name

@@ -11,7 +11,7 @@ import torch
 from gdi.errors import UserError
 from gdi.networks import AgentInput, AgentNetwork, make_network
 from gdi.networks.dynamics import Dynamics
-from gdi.networks.torsos import make_torso, resolve_torso
+from gdi.networks.torsos import FirstConvolution, make_torso, resolve_torso
 from gdi.presets import make_config
 from helpers import randomise_advantages, tiny_config, with_lstm
 
@@ -48,6 +48,9 @@ def network_for(preset: str = "gdi-i3", *, lstm: bool = True, **network: object)
         ("mlp", (5,), torch.float32),
         ("minatar", (10, 10, 4), torch.bool),
         ("nature", (84, 84, 4), torch.uint8),
+        ("nature", (84, 84, 1), torch.uint8),
+        ("nature", (50, 61, 3), torch.uint8),
+        ("impala-shallow", (84, 84, 4), torch.uint8),
         ("impala-deep", (84, 84, 4), torch.uint8),
         ("impala-deep", (10, 10, 6), torch.bool),
     ],
@@ -210,3 +213,54 @@ def test_paper_scale_parameter_count() -> None:
     assert sum(p.numel() for p in network.parameters()) == convolutions + dense + lstm + heads + dynamics
     h3 = make_network(make_config("gdi-h3", scale="paper"), (84, 84, 4), 18, 0)
     assert sum(p.numel() for p in h3.parameters()) == 2 * sum(p.numel() for p in network.parameters())
+
+
+@pytest.mark.parametrize("shape", [(84, 84, 4), (84, 84, 1), (20, 32, 3)])
+@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.parametrize("frames_first", [True, False])
+def test_the_first_convolution_of_bytes_is_the_plain_one(
+    shape: tuple[int, int, int], count: int, frames_first: bool
+) -> None:
+    """Blocks of pixels as channels, scale in the weights: the sums of conv2d(x / 255), and their gradients."""
+    torch.manual_seed(0)
+    layer = FirstConvolution(shape[2], 16).to(memory_format=torch.channels_last)
+    obs = torch.randint(0, 256, (count, *shape), dtype=torch.uint8)
+    if frames_first:  # the memory order of stacked frames
+        obs = obs.permute(0, 3, 1, 2).contiguous().permute(0, 2, 3, 1)
+    plain = torch.nn.functional.conv2d(obs.permute(0, 3, 1, 2).float() / 255, layer.weight, layer.bias, 4)
+    out = layer(obs)
+    torch.testing.assert_close(out, plain, rtol=1e-4, atol=1e-5)
+    direction = torch.randn_like(out)
+    for ours, theirs in zip(
+        torch.autograd.grad(out, list(layer.parameters()), direction),
+        torch.autograd.grad(plain, list(layer.parameters()), direction),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
+
+
+def test_paper_scale_tensor_shapes() -> None:
+    """The tensors of an update at the paper's scale: 40 + 80 steps and a bootstrap, 18 actions, two families."""
+    config = make_config("gdi-h3", "ALE/Breakout-v5", scale="paper")
+    learner = config.learner
+    assert (config.env.num_envs, learner.batch_size_sequences) == (160, 64)
+    assert (learner.burn_in_steps, learner.sequence_steps) == (40, 80)
+    network = make_network(config, (84, 84, 4), 18, 0)
+    state = network.initial_state(2)
+    assert state.shape == (2, 2, 2 * 256)  # [B, encoders, hidden and cell]
+    out = network(
+        AgentInput(
+            torch.zeros(3, 2, 84, 84, 4, dtype=torch.uint8),
+            torch.zeros(3, 2, dtype=torch.bool),
+            torch.zeros(3, 2, dtype=torch.int64),
+            torch.zeros(3, 2),
+        ),
+        state,
+    )
+    assert out.advantage.shape == (3, 2, 2, 18)  # [T, B, families, actions]
+    assert out.value.shape == (3, 2, 2)
+    assert [phi.shape for phi in out.features] == [(3, 2, 256)] * 2
+    # 15 convolutions in each family: 84 -> 42 -> 21 -> 11 by max-pooling, 16, 32 and 32 channels
+    layers = [m for m in network.encoders[0].modules() if isinstance(m, torch.nn.Conv2d)]
+    assert [m.out_channels for m in layers] == [16] * 5 + [32] * 10
+    assert network.encoders[0].torso.dense.in_features == 11 * 11 * 32

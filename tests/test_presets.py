@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gdi.config import Config, config_from_json, config_to_json, differences, planned_updates, validate
+from gdi.envs.protocols import PROTOCOLS
 from gdi.errors import UserError
 from gdi.presets import PRESETS, SCALES, default_scale, make_config
 from gdi.rewards import log_shape, root_shape
@@ -65,6 +66,20 @@ ROWS: list[tuple[str, Any, Any]] = [
     ("Bandit Search Range 1/tau2", (0.0, 50.0), (SPACE.inverse_tau_2.low, SPACE.inverse_tau_2.high)),
     ("Bandit Search Range epsilon", (0.0, 1.0), (SPACE.epsilon.low, SPACE.epsilon.high)),
 ]
+PROTOCOL = PROTOCOLS["paper"]
+# tab:ale_process, row by row: (row, printed value, ours).
+ALE_ROWS: list[tuple[str, Any, Any]] = [
+    ("Sticky action probability", 0.0, PROTOCOL.sticky_action_prob),
+    ("Life information", False, PROTOCOL.life_information),
+    ("Image Size", 84, PROTOCOL.image_side),
+    ("Num. Action Repeats", 4, PROTOCOL.action_repeat),
+    ("Num. Frame Stacks", 4, PROTOCOL.frame_stack),
+    ("Action Space full", True, PROTOCOL.full_action_space),
+    ("Max episode length", 100_000, PROTOCOL.cut_frames),
+    ("Random noops range", 30, PROTOCOL.max_noop_frames),
+    ("Grayscaled", True, PROTOCOL.grayscale),
+]
+# "Random modes and difficulties: No" has no row: there is no such option.
 # Rows that are not numbers of a config but properties of the code, and where each is tested.
 PROPERTIES = {
     "Reward Clip": "no such option: test_no_option_for_what_the_paper_refuses",
@@ -78,8 +93,8 @@ PROPERTIES = {
 }
 
 
-@pytest.mark.parametrize(("name", "printed", "ours"), ROWS, ids=[row[0] for row in ROWS])
-def test_paper_scale_equals_the_hyperparameter_table(name: str, printed: Any, ours: Any) -> None:
+@pytest.mark.parametrize(("name", "printed", "ours"), [*ROWS, *ALE_ROWS], ids=[row[0] for row in [*ROWS, *ALE_ROWS]])
+def test_paper_scale_equals_the_tables(name: str, printed: Any, ours: Any) -> None:
     assert ours == printed
 
 
@@ -152,7 +167,7 @@ def test_an_ablation_differs_from_gdi_i3_only_in_what_it_ablates() -> None:
 def test_default_scale() -> None:
     assert default_scale("MinAtar/Breakout-v0") == "minatar"
     assert default_scale("CartPole-v1") == "classic"
-    assert default_scale("ALE/Pong-v5") in ("paper", "classic")  # by the GPU
+    assert default_scale("ALE/Pong-v5") in ("paper", "atari-cpu")  # by the GPU
 
 
 @pytest.mark.parametrize("preset", PRESETS)

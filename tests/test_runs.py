@@ -53,6 +53,7 @@ CASES = {
         tiny_config()
     ),
     "random": tiny_config(preset="random"),
+    "overlap": (lambda c: replace(c, run=replace(c.run, overlap=True)))(tiny_config(workers=2)),
 }
 
 
@@ -110,6 +111,20 @@ def test_parameter_lag_counts_updates_behind(tmp_path: Path) -> None:
     slow = gdi.train(tiny_config(**once, push_every_updates=10), tmp_path / "tenth")
     assert np.mean(lags(slow.run_dir)[2:]) == pytest.approx(4.5, abs=1.0)
     assert max(lags(slow.run_dir)) <= 9
+
+
+def test_with_overlap_the_actor_is_one_window_behind(tmp_path: Path) -> None:
+    """One update a window, as above: the window that is trained was acted before the update of the one before it."""
+    config = tiny_config(replay=1, replay_span_windows=1, batch_size_sequences=8)
+    config = replace(config, run=replace(config.run, overlap=True))
+    result = gdi.train(config, tmp_path / "run")
+    found = lags(result.run_dir)
+    assert found[0] < 1.0  # the first window has nothing to be behind
+    assert found[1:-1] == [1.0] * len(found[1:-1])
+    assert len(found) > 3
+    assert result.steps == config.steps
+    again = gdi.train(config, tmp_path / "again")
+    assert read_lines(again.run_dir) == read_lines(result.run_dir)
 
 
 def test_a_controller_per_environment_learns_from_its_own_episodes_only() -> None:

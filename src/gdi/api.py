@@ -18,11 +18,14 @@ from gdi import policy
 from gdi.config import Config, config_from_json, config_to_json, differences, validate
 from gdi.controller import make_controller
 from gdi.envs import make_env
+from gdi.envs.atari_screen import seeded_screen
+from gdi.envs.protocols import find_protocol
 from gdi.errors import UserError
 from gdi.evaluation import Evaluation, Evaluator
 from gdi.evaluation.evaluator import num_envs_for
+from gdi.evaluation.video import RecordedEpisode, check_recording, record
 from gdi.index_space import make_index_space
-from gdi.networks import AgentInput, make_network
+from gdi.networks import AgentInput, FrameHistory, make_network
 from gdi.report.console import Quiet
 from gdi.report.runlog import RunLog
 from gdi.runtime.checkpoint import CheckpointStore
@@ -168,7 +171,7 @@ def _run(system: System, folder: Path, continues: bool, console: Watcher) -> Tra
     try:
         with stop_on_signal() as stop:
             resumed = run.resume() if continues else False
-            text = start_text(config, folder, run.steps, resumed)
+            text = f"{start_text(config, folder, run.steps, resumed)}\n{system.plan.text()}"
             watchers.event({"kind": "start", "steps": run.steps, "text": text})
             evaluation = run.train(stop)
     finally:
@@ -188,12 +191,16 @@ def start_text(config: Config, folder: Path, steps: int, resumed: bool) -> str:
 
 
 class Agent:
-    """A trained agent that plays: ``reset()`` before each episode, then ``act(observation)`` at each step."""
+    """A trained agent that plays: ``reset()`` before each episode, then ``act(observation)`` at each step.
+
+    It stacks frames itself: an observation is what one step of the environment gives, for Atari a gray [84, 84] frame.
+    """
 
     def __init__(self, config: Config, state: dict[str, Any], seed: int = 0) -> None:
         env = make_env(config.env, 1)
         self.spec = env.spec
         env.close()
+        self._history = FrameHistory(1, self.spec.frame_shape, self.spec.observation_dtype, self.spec.frame_stack)
         self.config = config
         self.steps = int(state["system"]["steps"])
         self._params = {k: torch.as_tensor(v) for k, v in state["system"]["learner"]["network"].items()}
@@ -221,11 +228,12 @@ class Agent:
 
     def act(self, observation: Array, reward: float = 0.0) -> int:
         """The action for one observation. Recurrent agents also saw the previous reward in training: pass it."""
-        obs = np.asarray(observation, self.spec.observation_dtype).reshape(1, 1, *self.spec.observation_shape)
+        frame = np.asarray(observation, self.spec.observation_dtype).reshape(1, *self.spec.frame_shape)
+        obs = self._history.observe(frame, np.array([self._start]))
         with torch.inference_mode():
             output = self._network(
                 AgentInput(
-                    torch.from_numpy(obs),
+                    torch.from_numpy(obs).unsqueeze(0),
                     torch.tensor([[self._start]]),
                     torch.tensor([[self._action]]),
                     torch.tensor([[reward]], dtype=torch.float32),
@@ -250,6 +258,17 @@ class Agent:
             return evaluation
         finally:
             evaluator.close()
+
+    def check_recording(self, path: str | Path) -> None:
+        """UserError if ``record`` to this path cannot succeed; plays nothing."""
+        check_recording(self.config.env.id, Path(path))
+
+    def record(self, path: str | Path, episodes: int = 1, seed: int = 0) -> list[RecordedEpisode]:
+        """Play Atari episodes into an mp4 video, which must not exist yet: every frame, in colour, with score and λ."""
+        self.check_recording(path)
+        env = self.config.env
+        screen = seeded_screen(env.id, find_protocol(env.protocol), child_seed(seed, "video"), env.max_episode_steps)
+        return record(Path(path), screen, self, episodes)
 
 
 def load(run_dir: str | Path, *, best: bool = False, seed: int = 0, warn: Callable[[str], None] | None = None) -> Agent:

@@ -20,11 +20,13 @@ class EnvConfig:
     """Which environment, and how many copies act side by side."""
 
     id: str = ""
-    """Gymnasium id, such as CartPole-v1, or MinAtar/Breakout-v0."""
+    """Gymnasium id, such as CartPole-v1, or MinAtar/Breakout-v0, or an Atari game: ALE/Pong-v5."""
     num_envs: int = 160
     """Environments stepped together. Table H "Num. Environments"."""
     max_episode_steps: int = 0
     """Cut episodes here, as truncation; 0 keeps the environment's own limit."""
+    protocol: Literal["", "paper", "machado", "saber"] = ""
+    """Atari only: how the games are presented and cut. "paper" is tab:ale_process."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class ControllerConfig:
 class NetworkConfig:
     """A_θ and V_θ (Equ: i3 casa equ, Equ: h3 casa equ)."""
 
-    torso: Literal["auto", "mlp", "minatar", "nature", "impala-deep"] = "impala-deep"
+    torso: Literal["auto", "mlp", "minatar", "nature", "impala-shallow", "impala-deep"] = "impala-deep"
     """Encoder of one observation; auto picks by the observation's shape. Table H "Backbone"."""
     hidden_units: int = 256
     """Width of the torso's dense output layer."""
@@ -114,6 +116,8 @@ class LearnerConfig:
     """Exactly how often each sequence is trained. Table H "Replay"."""
     replay_span_windows: int = 2
     """The uses of a sequence are spread evenly over this many windows of acting; bounds the memory."""
+    workers: int = 1
+    """Parts of a batch trained side by side, one thread each, gradients summed; 1 leaves all threads to torch."""
     discount: float = 0.997
     """γ. Table H "Discount"."""
     rho_bar: float = 1.05
@@ -178,6 +182,10 @@ class RunConfig:
     """Newest checkpoints kept; the one with the best evaluation is kept besides."""
     device: str = "auto"
     """Where the learner's network lives: auto, cpu or cuda."""
+    overlap: bool = False
+    """Act and learn at the same time, the data one window older: for a GPU, or a slow environment on several cores."""
+    compile: bool = False
+    """Compile the torsos with torch.compile: a minute at the start, for long runs on a GPU; needs a C++ compiler."""
     threads: int = 0
     """Torch threads, at most one per core that this process may use; 0 takes them all."""
 
@@ -250,7 +258,9 @@ def validate(config: Config) -> Config:
         not network.shared_torso or network.families == 2,
         "--network.shared-torso shares between two families, and this agent has one: drop it or use gdi-h3.",
     )
-    positive(learner, "--learner.", "batch_size_sequences", "sequence_steps", "replay", "replay_span_windows")
+    positive(
+        learner, "--learner.", "batch_size_sequences", "sequence_steps", "replay", "replay_span_windows", "workers"
+    )
     positive(learner, "--learner.", "rho_bar", "c_bar", "learning_rate", "adam_epsilon", "clip_norm")
     positive(learner, "--learner.", "max_nonfinite_updates", "push_every_updates", "pull_every_steps")
     not_negative(learner, "--learner.", "burn_in_steps", "warmup_updates", "weight_decay")

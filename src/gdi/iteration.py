@@ -9,8 +9,11 @@ for t = 0, 1, 2, ...
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+
+from torch import Tensor
 
 from gdi.acting import Actor, Collector, ParameterServer
 from gdi.clock import Clock
@@ -58,8 +61,11 @@ def sample(parts: Parts, max_transitions: int) -> tuple[Sequence, list[EpisodeEn
     return window, episodes
 
 
-def improve(parts: Parts, *, last: bool) -> Iterator[Metrics]:
-    """θ ← T(θ, X): train every batch that is due, pushing θ to the actors now and then."""
+Push = Callable[[dict[str, Tensor], int], None]
+
+
+def improve(parts: Parts, push: Push, *, last: bool = False) -> Iterator[Metrics]:
+    """θ ← T(θ, X): train every batch that is due, pushing θ and its version now and then."""
     while True:
         with parts.clock.measure("data"):
             batch = parts.collector.next_batch(allow_partial=last)
@@ -69,7 +75,7 @@ def improve(parts: Parts, *, last: bool) -> Iterator[Metrics]:
             metrics = parts.learner.update(batch)
             # The paper counts from 0 and so pushes after its first update, the (N + 1)th, and so on.
             if (parts.learner.updates - 1) % parts.push_every_updates == 0:
-                parts.parameters.push(parts.learner.parameters(), parts.learner.updates)
+                push(parts.learner.parameters(), parts.learner.updates)
         yield metrics
 
 
@@ -79,29 +85,54 @@ def reweight(parts: Parts, episodes: list[EpisodeEnd]) -> None:
         parts.controller_of(episode.env).observe(episode.index, episode.episode_return)
 
 
-def iterate(parts: Parts, total_steps: int) -> Iterator[Iteration]:
+def iterate(parts: Parts, total_steps: int, *, overlap: bool = False) -> Iterator[Iteration]:
     """Algorithm 1, until exactly ``total_steps`` transitions are sampled and each is trained as often as asked.
 
+    With ``overlap`` the next window is sampled while the batches that are due are trained, so the data is one window
+    older; θ reaches the actor only between two windows, so the lag is fixed and a run repeats for a seed.
     It may be abandoned between two iterations, and continued by another call. Should the learner diverge, what the
     iteration sampled is still reweighted and yielded before the error is raised.
     """
-    while parts.steps < total_steps:
-        window, episodes = sample(parts, total_steps - parts.steps)
-        parts.collector.add(window)
-        yield from _improve_and_reweight(parts, episodes, last=False)
+    with ThreadPoolExecutor(1, "actor") as thread:
+        while parts.steps < total_steps:
+            left = total_steps - parts.steps
+            yield from _overlapped(parts, left, thread) if overlap else _in_turn(parts, left)
     parts.collector.finish()
-    yield from _improve_and_reweight(parts, [], last=True)
+    updates, diverged = _train(parts, parts.parameters.push, last=True)
+    yield from _ended([], updates, diverged)
 
 
-def _improve_and_reweight(parts: Parts, episodes: list[EpisodeEnd], *, last: bool) -> Iterator[Iteration]:
+def _in_turn(parts: Parts, left: int) -> Iterator[Iteration]:
+    window, episodes = sample(parts, left)
+    parts.collector.add(window)
+    updates, diverged = _train(parts, parts.parameters.push)
+    reweight(parts, episodes)
+    yield from _ended(episodes, updates, diverged)
+
+
+def _overlapped(parts: Parts, left: int, thread: ThreadPoolExecutor) -> Iterator[Iteration]:
+    pushed: list[tuple[dict[str, Tensor], int]] = []
+    sampling = thread.submit(sample, parts, left)
+    updates, diverged = _train(parts, lambda params, version: pushed.append((params, version)))
+    window, episodes = sampling.result()
+    parts.collector.add(window)
+    reweight(parts, episodes)
+    for params, version in pushed[-1:]:
+        parts.parameters.push(params, version)
+    yield from _ended(episodes, updates, diverged)
+
+
+def _train(parts: Parts, push: Push, *, last: bool = False) -> tuple[list[Metrics], Diverged | None]:
     updates: list[Metrics] = []
-    diverged = None
     try:
-        for metrics in improve(parts, last=last):
+        for metrics in improve(parts, push, last=last):
             updates.append(metrics)  # one by one: what came before an error is kept
     except Diverged as error:
-        diverged = error
-    reweight(parts, episodes)
+        return updates, error
+    return updates, None
+
+
+def _ended(episodes: list[EpisodeEnd], updates: list[Metrics], diverged: Diverged | None) -> Iterator[Iteration]:
     yield Iteration(episodes, updates)
     if diverged is not None:
         raise diverged

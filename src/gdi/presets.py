@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gdi.config import Config, EnvConfig, EvaluationConfig, RunConfig
+from gdi.envs.names import canonical_env_id, is_atari
 from gdi.errors import UserError, nearest
 
 
@@ -75,7 +76,8 @@ PRESETS = {
 
 
 def _paper(config: Config) -> Config:
-    return config  # the defaults of config.py are the paper's tables
+    # The defaults of config.py are the paper's tables. Its actors and learner are machines apart: they overlap.
+    return replace(config, run=replace(config.run, overlap=True))
 
 
 def _small(config: Config, *, steps: int, num_envs: int, hidden_units: int) -> Config:
@@ -114,6 +116,24 @@ def _minatar(config: Config) -> Config:
     )
 
 
+def _atari_cpu(config: Config) -> Config:
+    small = _small(config, steps=4_000_000, num_envs=32, hidden_units=256)
+    return replace(
+        small,
+        network=replace(small.network, torso="impala-shallow", lstm_units=256, reward_scales=(0.5,)),
+        learner=replace(
+            small.learner,
+            batch_size_sequences=16,
+            replay=4,
+            replay_span_windows=4,
+            v_loss_scale=2.0,
+            learning_rate=7e-4,
+        ),
+        evaluation=EvaluationConfig(every_steps=500_000),
+        run=RunConfig(log_every_steps=10_000, checkpoint_every_steps=100_000),
+    )
+
+
 def _classic(config: Config) -> Config:
     return replace(
         _small(config, steps=200_000, num_envs=32, hidden_units=64),
@@ -124,6 +144,7 @@ def _classic(config: Config) -> Config:
 
 SCALES = {
     "paper": Preset("the paper's tables: 160 environments, IMPALA-deep and LSTM 256, 200M frames; wants a GPU", _paper),
+    "atari-cpu": Preset("Atari on a few CPU cores: 32 environments, IMPALA-shallow and LSTM 256, 4M steps", _atari_cpu),
     "minatar": Preset("10x10 games on a laptop CPU: 64 environments, small convolution, 1M steps", _minatar),
     "classic": Preset(
         "vector observations on a laptop CPU: 32 environments, small dense network, 200k steps", _classic
@@ -135,10 +156,10 @@ def default_scale(env_id: str) -> str:
     """The scale that fits the environment and this hardware: the paper's is for Atari with a GPU."""
     if env_id.startswith("MinAtar/"):
         return "minatar"
-    if env_id.startswith("ALE/"):
+    if is_atari(env_id):
         import torch  # only here: presets are also read where torch is not wanted
 
-        return "paper" if torch.cuda.is_available() else "classic"
+        return "paper" if torch.cuda.is_available() else "atari-cpu"
     return "classic"
 
 
@@ -148,9 +169,11 @@ def make_config(
     """The config of a preset at a scale (by default the one that fits the environment); change it with ``replace``."""
     if preset not in PRESETS:
         raise UserError(f"unknown preset {preset!r}.{nearest(preset, PRESETS)} Presets: {', '.join(PRESETS)}.")
+    env = canonical_env_id(env)
     scale = default_scale(env) if scale is None else scale
     if scale not in SCALES:
         raise UserError(f"unknown scale {scale!r}.{nearest(scale, SCALES)} Scales: {', '.join(SCALES)}.")
-    config = PRESETS[preset].apply(SCALES[scale].apply(Config(env=EnvConfig(id=env))))
+    world = EnvConfig(id=env, protocol="paper" if is_atari(env) else "")
+    config = PRESETS[preset].apply(SCALES[scale].apply(Config(env=world)))
     config = replace(config, preset=preset, scale=scale, seed=seed)
     return config if steps is None else replace(config, steps=steps)

@@ -57,7 +57,7 @@ class Sequence:
     windows into another one, the learner's batch.
     """
 
-    obs: Array  # [L + 1, B, *observation]
+    obs: Array  # [S - 1 + L + 1, B, *frame]: S frames are stacked on the way into the network, see networks.frames
     episode_start: Array  # [L + 1, B] bool
     previous_action: Array  # [L + 1, B] int64
     previous_reward: Array  # [L + 1, B] float32, raw
@@ -85,6 +85,18 @@ class Sequence:
 
 # The only field without a time axis: its columns are on axis 0.
 COLUMN_AXIS = {name: 0 if name == "state" else 1 for name in (field.name for field in fields(Sequence))}
+
+
+def column_slice(sequence: Sequence, begin: int, end: int) -> Sequence:
+    """Columns begin to end as views."""
+    if (begin, end) == (0, sequence.num_sequences):
+        return sequence
+    return Sequence(
+        **{
+            name: array[begin:end] if COLUMN_AXIS[name] == 0 else array[:, begin:end]
+            for name, array in sequence.arrays().items()
+        }
+    )
 
 
 def gather_columns(parts: Items[tuple[Sequence, Array]]) -> Sequence:

@@ -12,15 +12,18 @@ from gdi.acting.parameters import ParameterServer
 from gdi.clock import Clock
 from gdi.config import LearnerConfig
 from gdi.envs.base import VectorEnv
-from gdi.networks import AgentInput, AgentNetwork
+from gdi.networks import AgentInput, AgentNetwork, FrameHistory
+from gdi.networks.frames import stack_indices
 from gdi.types import Array, EpisodeEnd, Index, Sequence, State
+
+CPU = torch.device("cpu")
 
 
 def _empty_window(length: int, env: VectorEnv, state: Array) -> Sequence:
     """A window of ``length`` steps for all environments, zeros: what is never written is no transition."""
     n, spec = env.num_envs, env.spec
     return Sequence(
-        obs=np.zeros((length + 1, n, *spec.observation_shape), spec.observation_dtype),
+        obs=np.zeros((spec.frame_stack - 1 + length + 1, n, *spec.frame_shape), spec.observation_dtype),
         episode_start=np.zeros((length + 1, n), bool),
         previous_action=np.zeros((length + 1, n), np.int64),
         previous_reward=np.zeros((length + 1, n), np.float32),
@@ -53,9 +56,14 @@ class Actor:
         generator: torch.Generator,
         clock: Clock,
         env_seed: int,
+        device: torch.device = CPU,
     ) -> None:
         self._env = env
-        self._network = network.eval()
+        spec = env.spec
+        self._context = spec.frame_stack - 1
+        self._history = FrameHistory(env.num_envs, spec.frame_shape, spec.observation_dtype, spec.frame_stack)
+        self._network = network.to(device).eval()
+        self._device = device
         self._parameters = parameters
         self._burn_in, self.trained_steps = config.burn_in_steps, config.sequence_steps
         self._pull_every_steps = config.pull_every_steps
@@ -80,7 +88,7 @@ class Actor:
         self._index = np.zeros((n, 3), np.float32)
         self._return = np.zeros(n, np.float64)
         self._length_steps = np.zeros(n, np.int64)
-        self._state = self._network.initial_state(n)
+        self._state = self._network.initial_state(n).to(self._device)
 
     def collect(self, propose: Callable[[int], Index], max_transitions: int) -> tuple[Sequence, list[EpisodeEnd]]:
         """Sample one window under P_Λ (``propose`` gives environment i its next λ) and at most ``max_transitions``.
@@ -105,10 +113,15 @@ class Actor:
     def _copy_burn_in(self, window: Sequence, states: Array) -> None:
         if not self._burn_in or self._last_window is None:
             return
-        source, kept = self.trained_steps, slice(0, self._burn_in)
+        last, source, kept = self._last_window, self.trained_steps, slice(0, self._burn_in)
         for name, array in window.arrays().items():
-            if name != "state":
-                array[kept] = getattr(self._last_window, name)[source : source + self._burn_in]
+            if name not in ("state", "obs"):
+                array[kept] = getattr(last, name)[source : source + self._burn_in]
+        if self._context:
+            stack = stack_indices(torch.from_numpy(last.episode_start), self._context + 1)[source].numpy()  # [N, S]
+            window.obs[: self._context] = last.obs[stack[:, :-1].T, np.arange(self._env.num_envs)]
+        begin = self._context + source
+        window.obs[self._context : self._context + self._burn_in] = last.obs[begin : begin + self._burn_in]
         states[kept] = self._state_history[source : source + self._burn_in]
 
     def _step(
@@ -129,15 +142,18 @@ class Actor:
         self._needs_index[:] = False
 
         with self._clock.measure("inference"):
-            states[t] = self._state.numpy()
+            states[t] = self._state.cpu().numpy()
             action, behavior_prob = self._act()
+        if t == 0 and self._context:
+            window.obs[: self._context] = self._history.context
         with self._clock.measure("environment"):
             step = self._env.step(action)
 
         valid = ~self._resets
         if valid.sum() > left:  # the budget ends inside this step: the first ``left`` of its transitions count
             valid &= valid.cumsum() <= left
-        window.obs[t], window.obs[t + 1] = self._obs, step.obs
+        now = self._context + t
+        window.obs[now], window.obs[now + 1] = self._obs, step.obs
         window.episode_start[t] = self._episode_start
         window.episode_start[t + 1] = self._resets
         window.previous_action[t], window.previous_action[t + 1] = self._previous_action, action
@@ -164,16 +180,14 @@ class Actor:
 
     def _act(self) -> tuple[Array, Array]:
         """a ~ π_{θ_λ}(·|s) and μ(a|s), each [N]; advances the recurrent state."""
+        observation = self._history.observe(self._obs, self._episode_start)
         with torch.inference_mode():
-            inputs = AgentInput(
-                torch.from_numpy(self._obs).unsqueeze(0),
-                torch.from_numpy(self._episode_start).unsqueeze(0),
-                torch.from_numpy(self._previous_action).unsqueeze(0),
-                torch.from_numpy(self._previous_reward).unsqueeze(0),
-            )
+            seen = (observation, self._episode_start, self._previous_action, self._previous_reward)
+            inputs = AgentInput(*(torch.from_numpy(x).unsqueeze(0).to(self._device) for x in seen))
             output = self._network(inputs, self._state)
             self._state = output.state
-            probabilities = policy.probs(output.advantage[0], torch.from_numpy(self._index))
+            # The policy is a few numbers per environment: drawn on the CPU, from the run's own generator.
+            probabilities = policy.probs(output.advantage[0].cpu(), torch.from_numpy(self._index))
             action = policy.sample(probabilities, self._generator)
             taken = probabilities.gather(1, action.unsqueeze(1)).squeeze(1)
         return action.numpy(), taken.numpy()
@@ -207,6 +221,8 @@ class Actor:
             "length_steps": self._length_steps,
             "state": self._state,
         }
+        if self._context:
+            stream["frames"] = self._history.frames
         last = self._last_window
         if self._burn_in and last is not None:
             stream |= {"last_window": last.arrays(), "state_history": self._state_history}
@@ -238,7 +254,9 @@ class Actor:
         self._index = np.array(stream["index"])
         self._return = np.array(stream["return"])
         self._length_steps = np.array(stream["length_steps"])
-        self._state = torch.as_tensor(stream["state"])
+        self._state = torch.as_tensor(stream["state"]).to(self._device)
+        if self._context:
+            self._history.frames[:] = stream["frames"]
         if "last_window" in stream:
             self._last_window = Sequence(**stream["last_window"])
             self._state_history = np.array(stream["state_history"])

@@ -16,26 +16,48 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--episodes", type=whole_number, default=32, help="whole episodes to play (default: 32)")
     parser.add_argument("--seed", type=whole_number, default=0, help="of environments and actions (default: 0)")
     parser.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the newest")
+    parser.add_argument("--video", type=Path, help="Atari only: also record an episode, as this mp4 file (must be new)")
+    parser.add_argument("--video-episodes", type=whole_number, help="episodes in the video (default: 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
     args = parser.parse_args(argv)
     if args.episodes < 1:
         raise UserError(f"--episodes must be greater than 0, not {args.episodes}.")
     if args.seed < 0:
         raise UserError(f"--seed must be 0 or more, not {args.seed}.")
+    if args.video_episodes is not None and args.video is None:
+        raise UserError("--video-episodes needs --video.")
+    video_episodes = 1 if args.video_episodes is None else args.video_episodes
+    if video_episodes < 1:
+        raise UserError(f"--video-episodes must be greater than 0, not {video_episodes}.")
 
     from gdi.api import load
+    from gdi.report.console import normalised_text
 
-    agent = load(args.run_dir, best=args.best, warn=lambda text: print(f"gdi: warning: {text}", file=sys.stderr))
+    def warn(text: str) -> None:
+        print(f"gdi: warning: {text}", file=sys.stderr)
+
+    agent = load(args.run_dir, best=args.best, seed=args.seed, warn=warn)
+    if args.video is not None:
+        agent.check_recording(args.video)  # before the evaluation, which may take long
     result = agent.evaluate(args.episodes, args.seed)
     if args.json:
-        print(json.dumps({**result.to_dict(), "steps": agent.steps, "seed": args.seed}))
+        told = {**result.to_dict(), "steps": agent.steps, "seed": args.seed}
+        if args.video is not None:
+            recorded = [episode.to_dict() for episode in agent.record(args.video, video_episodes, args.seed)]
+            told["video"] = {"path": str(args.video), "episodes": recorded}
+        print(json.dumps(told))
         return 0
     print(f"{result.env}, trained for {agent.steps:,} steps: {result.episodes} episodes, seed {args.seed}")
     print(
         f"  mean {result.mean:.2f} ± {result.std:.2f} (std)   median {result.median:.2f}   "
         f"min {result.min:.4g}   max {result.max:.4g}"
     )
+    if result.hns is not None:
+        print(f"  {normalised_text(result.to_dict())}   protocol {result.protocol}")
     print(f"  episode length {result.length_mean_steps:.1f} steps on average")
     if result.cut_episodes:
         print(f"  {result.cut_episodes} episodes were cut because they did not end")
+    if args.video is not None:
+        scores = [f"{episode.score:,.0f}" for episode in agent.record(args.video, video_episodes, args.seed)]
+        print(f"  video in {args.video}, score {', '.join(scores)}")
     return 0

@@ -13,6 +13,9 @@ from gdi.errors import UserError, nearest
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("gdi.cli.train", "train an agent on an environment"),
     "evaluate": ("gdi.cli.evaluate", "play evaluation episodes with a trained agent"),
+    "play": ("gdi.cli.play", "watch a random agent play an Atari game"),
+    "envs": ("gdi.cli.envs", "list the Atari games with their random, human and record scores, and the protocols"),
+    "bench": ("gdi.cli.bench", "measure training speed and what limits it"),
     "presets": ("gdi.cli.presets", "list the presets and scales, and what differs between them"),
     "scores": ("gdi.cli.scores", "judge Atari scores against humans, world records and published agents"),
     "theory": ("gdi.cli.theory", "execute the paper's theorems, and break them on purpose"),

@@ -20,6 +20,7 @@ from gdi.config import (
     RunConfig,
     validate,
 )
+from gdi.envs.names import canonical_env_id
 from gdi.errors import UserError
 from gdi.presets import PRESETS, SCALES, make_config
 
@@ -98,7 +99,7 @@ def chosen_config(argv: list[str]) -> tuple[Config, Path | None, bool, bool]:
             stored,
             preset=preset or stored.preset,
             scale=args.scale or stored.scale,
-            env=replace(stored.env, id=args.env or stored.env.id),
+            env=replace(stored.env, id=canonical_env_id(args.env) if args.env else stored.env.id),
             steps=stored.steps if args.steps is None else args.steps,
             seed=stored.seed if args.seed is None else args.seed,
         )
@@ -123,7 +124,7 @@ def run(argv: list[str]) -> int:
 
     from gdi.api import default_run_dir, train
     from gdi.learner import Diverged
-    from gdi.report.console import LiveConsole
+    from gdi.report.console import LiveConsole, normalised_text
 
     folder = run_dir or default_run_dir(config)
     stream = sys.stderr if as_json else sys.stdout
@@ -148,6 +149,8 @@ def run(argv: list[str]) -> int:
         f"Done: {result.steps:,} steps in {result.seconds:,.0f} s. Evaluation over {e.episodes} episodes: "
         f"mean {e.mean:.2f}, median {e.median:.2f}, min {e.min:.4g}, max {e.max:.4g}."
     )
+    if e.hns is not None:
+        print(f"  {normalised_text(e.to_dict())}   protocol {e.protocol}")
     gdi = "gdi" if shutil.which("gdi") else sys.argv[0]  # after `make demo` it is only in .venv/bin
     print(f"The run is kept in {folder}. Next:")
     print(f"  {gdi} evaluate {folder} --episodes 100")

@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 from gdi.envs import minatar
 from gdi.envs.base import EnvSpec, StepResult
 from gdi.errors import UserError, nearest
+from gdi.scores.games import GAMES
 from gdi.types import Array, State
 
 
@@ -33,7 +34,7 @@ def _make(env_id: str, num_envs: int, max_episode_steps: int) -> Any:
             **options,
         )
     except (gymnasium.error.NameNotFound, gymnasium.error.NamespaceNotFound, gymnasium.error.VersionNotFound):
-        known = [*gymnasium.registry, *minatar.IDS]
+        known = [*gymnasium.registry, *minatar.IDS, *GAMES]
         raise UserError(
             f"unknown environment {env_id!r}.{nearest(env_id, known)} An environment of your own module is named "
             "module:Name-v0."

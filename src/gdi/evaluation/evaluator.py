@@ -12,11 +12,17 @@ import torch
 from gdi import policy
 from gdi.config import EnvConfig
 from gdi.envs.base import VectorEnv
-from gdi.networks import AgentInput, AgentNetwork
+from gdi.envs.names import is_atari
+from gdi.networks import AgentInput, AgentNetwork, FrameHistory
+from gdi.scores.games import canonical_game
+from gdi.scores.metrics import normalise
+from gdi.scores.reference import load_reference
 from gdi.types import Index
 
 # An environment without a time limit of its own must not hang an evaluation: 30 minutes of Atari at 15 steps a second.
 MAX_EPISODE_STEPS = 27_000
+NEVER_STEPS = 1 << 62
+CPU = torch.device("cpu")
 MAX_ENVS = 32
 
 
@@ -33,6 +39,11 @@ class Evaluation:
     std: float
     length_mean_steps: float
     cut_episodes: int  # did not end by themselves; their environments play no further episode
+    protocol: str = ""  # Atari: how the games were presented and cut
+    # Atari: the mean beside random play, humans and world records, as fractions (the paper's baselines).
+    hns: float | None = None
+    hwrns: float | None = None
+    saber: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -45,11 +56,16 @@ def num_envs_for(episodes: int) -> int:
 class Evaluator:
     """Plays a fixed number of episodes in each of its environments, so that short episodes get no extra weight."""
 
-    def __init__(self, config: EnvConfig, env: VectorEnv, network: AgentNetwork) -> None:
-        self._env_id = config.id
+    def __init__(self, config: EnvConfig, env: VectorEnv, network: AgentNetwork, device: torch.device = CPU) -> None:
+        self._config = config
         self._max_episode_steps = max(MAX_EPISODE_STEPS, config.max_episode_steps)
+        if is_atari(config.id):  # every protocol has a cut of its own
+            self._max_episode_steps = NEVER_STEPS
         self._env = env
-        self._network = network.eval()
+        spec = env.spec
+        self._history = FrameHistory(env.num_envs, spec.frame_shape, spec.observation_dtype, spec.frame_stack)
+        self._network = network.to(device).eval()
+        self._device = device
 
     def evaluate(
         self,
@@ -71,7 +87,7 @@ class Evaluator:
         quota = np.full(n, episodes // n) + (np.arange(n) < episodes % n)
         obs = env.reset(env_seed)
         index = np.array([propose(i, rng) for i in range(n)], np.float32)
-        state = self._network.initial_state(n)
+        state = self._network.initial_state(n).to(self._device)
         start, resets = np.ones(n, bool), np.zeros(n, bool)
         action, reward = np.zeros(n, np.int64), np.zeros(n, np.float32)
         returns, lengths = np.zeros(n), np.zeros(n, np.int64)
@@ -81,11 +97,13 @@ class Evaluator:
         while quota.any():
             if stop():
                 return None
+            observation = self._history.observe(obs, start)
             with torch.inference_mode():
-                inputs = AgentInput(*(torch.from_numpy(x).unsqueeze(0) for x in (obs, start, action, reward)))
+                seen = (torch.from_numpy(x).unsqueeze(0) for x in (observation, start, action, reward))
+                inputs = AgentInput(*(x.to(self._device) for x in seen))
                 output = self._network(inputs, state)
                 state = output.state
-                probabilities = policy.probs(output.advantage[0], torch.from_numpy(index))
+                probabilities = policy.probs(output.advantage[0].cpu(), torch.from_numpy(index))
                 action = policy.sample(probabilities, generator).numpy()
             obs, reward, terminated, truncated = env.step(action)
             returns += reward
@@ -101,16 +119,22 @@ class Evaluator:
                 index[i] = propose(int(i), rng)
             returns[done], lengths[done] = 0.0, 0
             start, resets = resets, done
+        mean = float(np.mean(finished_returns))
+        config, judged = self._config, {}
+        if is_atari(config.id):
+            judged = normalise(canonical_game(config.id), mean, load_reference("paper"))
         return Evaluation(
-            env=self._env_id,
+            env=config.id,
             episodes=len(finished_returns),
-            mean=float(np.mean(finished_returns)),
+            mean=mean,
             median=float(np.median(finished_returns)),
             min=float(np.min(finished_returns)),
             max=float(np.max(finished_returns)),
             std=float(np.std(finished_returns)),
             length_mean_steps=float(np.mean(finished_lengths)),
             cut_episodes=cut,
+            protocol=config.protocol,
+            **judged,
         )
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
@@ -11,7 +12,8 @@ from gdi.config import Config
 from gdi.learner.losses import Trained, gdi_losses
 from gdi.learner.optimizer import Optimizer
 from gdi.networks import AgentInput, AgentNetwork
-from gdi.types import Array, Metrics, Sequence, State
+from gdi.networks.frames import stack_frames
+from gdi.types import Array, Metrics, Sequence, State, column_slice
 
 # Health metrics only watch: a sample of the updates tells as much as all of them, and costs less.
 HEALTH_EVERY_UPDATES = 4
@@ -24,11 +26,14 @@ class Diverged(RuntimeError):
 class Learner:
     """θ, the optimizer, and how far training has come."""
 
-    def __init__(self, network: AgentNetwork, config: Config, device: torch.device) -> None:
+    def __init__(self, network: AgentNetwork, config: Config, device: torch.device, chunk_sequences: int = 0) -> None:
         self.network = network.to(device)
         self._config = config
         self._device = device
         self._optimizer = Optimizer(self.network, config)
+        self._chunk_sequences = chunk_sequences  # 0: a batch is one chunk
+        workers = config.learner.workers
+        self._pool = ThreadPoolExecutor(workers, "learner", torch.set_num_threads, (1,)) if workers > 1 else None
         self.updates = 0
         self.trained_transitions = 0
         self.skipped_updates = 0
@@ -41,11 +46,54 @@ class Learner:
 
     def update(self, batch: Sequence) -> Metrics:
         """θ ← T(θ, batch). A non-finite loss or gradient leaves θ as it is, and is counted."""
+        first = self._config.learner.burn_in_steps
+        metrics = self._descend(batch)
+        norm = float(self._optimizer.clip())
+        metrics["optimizer/gradient_norm"] = norm
+        versions = batch.version[first:][batch.valid[first:]]
+        metrics["actor/parameter_lag_updates"] = self.updates - float(versions.mean()) if versions.size else 0.0
+        metrics["learner/skipped"] = 0.0
+        progress = self.progress
+        self.trained_transitions += int(batch.valid[first:].sum())
+        if math.isfinite(norm) and math.isfinite(metrics["loss/total"]):
+            metrics["optimizer/learning_rate"] = self._optimizer.step(self.updates, progress)
+            self.updates += 1
+            self._skipped_in_a_row = 0
+        else:
+            self._skip(norm, metrics["loss/total"])
+            # Only the count goes on to the log: one NaN would blot out a whole interval's means.
+            metrics = {"learner/skipped": 1.0}
+        return metrics
+
+    def _descend(self, batch: Sequence) -> Metrics:
+        """Leave the batch's gradient in the network; returns its metrics.
+
+        The batch may be cut into chunks, so that it fits into memory or keeps several cores busy. Every loss is a mean
+        over valid steps, so the whole is the sum of the chunks weighted by their share of those steps; it is summed in
+        the chunks' order whoever finishes first.
+        """
+        size = self._chunk_sequences or batch.num_sequences
+        chunks = [column_slice(batch, begin, begin + size) for begin in range(0, batch.num_sequences, size)]
+        first = self._config.learner.burn_in_steps
+        counts = [int(chunk.valid[first:].sum()) for chunk in chunks]
+        shares = [count / max(1, sum(counts)) if len(chunks) > 1 else 1.0 for count in counts]
+        run = map if self._pool is None else self._pool.map
+        total: Metrics = {}
+        for i, (gradients, values) in enumerate(run(self._gradients, chunks, shares)):
+            self._optimizer.accumulate(gradients, fresh=i == 0)
+            for name, value in values.items():
+                total[name] = total.get(name, 0.0) + shares[i] * value
+        return total
+
+    def _gradients(self, batch: Sequence, share: float) -> tuple[list[Tensor | None], Metrics]:
+        """∇(share · loss) of one chunk, and its metrics."""
         learner = self._config.learner
         first = learner.burn_in_steps
+        episode_start = self._tensor(batch.episode_start)
+        frame_stack = 1 + len(batch.obs) - len(batch.episode_start)
         inputs = AgentInput(
-            obs=self._tensor(batch.obs),
-            episode_start=self._tensor(batch.episode_start),
+            obs=stack_frames(self._tensor(batch.obs), episode_start, frame_stack),
+            episode_start=episode_start,
             previous_action=self._tensor(batch.previous_action),
             previous_reward=self._tensor(batch.previous_reward),
         )
@@ -64,26 +112,11 @@ class Learner:
         )
         health = self.updates % HEALTH_EVERY_UPDATES == 0
         losses = gdi_losses(self.network, output, data, learner, self._config.network, health=health)
-        self._optimizer.zero_grad()
-        losses.total.backward()  # type: ignore[no-untyped-call]
-        norm = float(self._optimizer.clip())
+        total = losses.total if share == 1.0 else share * losses.total
+        gradients = torch.autograd.grad(total, self._optimizer.parameters, allow_unused=True)
         # One transfer for all of them, not one each: on a GPU every transfer waits for the whole queue.
-        metrics: Metrics = dict(zip(losses.metrics, torch.stack(list(losses.metrics.values())).tolist(), strict=True))
-        metrics["optimizer/gradient_norm"] = norm
-        versions = batch.version[first:][batch.valid[first:]]
-        metrics["actor/parameter_lag_updates"] = self.updates - float(versions.mean()) if versions.size else 0.0
-        metrics["learner/skipped"] = 0.0
-        progress = self.progress
-        self.trained_transitions += int(batch.valid[first:].sum())
-        if math.isfinite(norm) and math.isfinite(metrics["loss/total"]):
-            metrics["optimizer/learning_rate"] = self._optimizer.step(self.updates, progress)
-            self.updates += 1
-            self._skipped_in_a_row = 0
-        else:
-            self._skip(norm, metrics["loss/total"])
-            # Only the count goes on to the log: one NaN would blot out a whole interval's means.
-            metrics = {"learner/skipped": 1.0}
-        return metrics
+        values = torch.stack(list(losses.metrics.values())).tolist()
+        return list(gradients), dict(zip(losses.metrics, values, strict=True))
 
     def _skip(self, norm: float, loss: float) -> None:
         self.skipped_updates += 1

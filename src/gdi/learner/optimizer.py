@@ -45,8 +45,17 @@ class Optimizer:
             fused=True,
         )
 
-    def zero_grad(self) -> None:
-        self._adamw.zero_grad(set_to_none=True)
+    @property
+    def parameters(self) -> list[Tensor]:
+        return list(self._named.values())
+
+    def accumulate(self, gradients: list[Tensor | None], *, fresh: bool) -> None:
+        """Add to the gradient to descend, in the order of ``parameters``; ``fresh`` begins a new one."""
+        for parameter, gradient in zip(self._named.values(), gradients, strict=True):
+            if fresh:
+                parameter.grad = None if gradient is None else _like(gradient, parameter)
+            elif gradient is not None:
+                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
 
     def clip(self) -> torch.Tensor:
         """Scale all gradients to the global norm ``clip_norm`` at most; returns the norm before."""

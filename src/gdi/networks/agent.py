@@ -123,4 +123,9 @@ def make_network(config: Config, observation_shape: tuple[int, ...], num_actions
     """A network initialised from the seed, leaving torch's global generator as it found it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return AgentNetwork(config, observation_shape, num_actions)
+        network = AgentNetwork(config, observation_shape, num_actions)
+    if config.run.compile:
+        for encoder in network.encoders.children():
+            assert isinstance(encoder, Encoder)
+            encoder.torso.compile()  # in place: the parameters keep their names, and so do checkpoints
+    return network

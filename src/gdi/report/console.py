@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any, TextIO
 
 from rich.console import Console, Group
@@ -162,7 +163,13 @@ class Speed:
 
 
 def _evaluation_line(event: Event) -> str:
-    return f"mean {event['mean']:.2f}  median {event['median']:.2f}  [{event['min']:.4g}, {event['max']:.4g}]"
+    line = f"mean {event['mean']:.2f}  median {event['median']:.2f}  [{event['min']:.4g}, {event['max']:.4g}]"
+    return line if event.get("hns") is None else f"{line}  {normalised_text(event)}"
+
+
+def normalised_text(scores: Mapping[str, Any]) -> str:
+    """``HNS 101.2 %  HWRNS 3.5 %  SABER 3.5 %``, of an Atari score: fractions in, percent out."""
+    return "  ".join(f"{name.upper()} {scores[name]:.1%}" for name in ("hns", "hwrns", "saber"))
 
 
 def favourite_text(train: Event, config: Config, space: Any) -> str:

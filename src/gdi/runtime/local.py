@@ -74,7 +74,7 @@ class LocalRun:
             return self._evaluation
         try:
             self._do_what_is_due(stop)  # what a stop kept the session before from doing
-            iterations = iterate(self._system.parts, self._config.steps)
+            iterations = iterate(self._system.parts, self._config.steps, overlap=self._config.run.overlap)
             while not stop() and (iteration := next(iterations, None)) is not None:
                 self._record(iteration)
                 # Also when a stop was asked for: a resumed run would do it a window later than one never stopped.

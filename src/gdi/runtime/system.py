@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from gdi.acting import Actor, Collector, ParameterServer
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.controller import make_controller
+from gdi.cores import use_threads
 from gdi.envs import EnvSpec, make_env
 from gdi.errors import UserError
 from gdi.evaluation import Evaluator
@@ -22,6 +22,7 @@ from gdi.iteration import Parts
 from gdi.learner import Learner
 from gdi.networks import make_network
 from gdi.runtime.memory import keep_freed_memory
+from gdi.runtime.plan import MemoryPlan, check_fits, memory_bytes, plan_memory
 from gdi.types import State
 
 
@@ -38,16 +39,13 @@ def resolve_device(device: str) -> torch.device:
     return torch.device(device)
 
 
-def available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @dataclass
 class System:
     """The assembled parts, and the evaluator beside them."""
 
     config: Config
     spec: EnvSpec
+    plan: MemoryPlan
     parts: Parts
     evaluator: Evaluator
 
@@ -81,14 +79,23 @@ class System:
 def build(config: Config) -> System:
     """Every part, in its initial state. Bad combinations of environment and config raise UserError here."""
     device = resolve_device(config.run.device)
-    torch.set_num_threads(min(config.run.threads or available_cores(), available_cores()))
+    threads = use_threads(config.run.threads)
+    torch.set_num_threads(threads)
     keep_freed_memory()
-    env = make_env(config.env)
-    shape, num_actions = env.spec.observation_shape, env.spec.num_actions
     seed = config.seed
     clock = Clock()
 
-    learner = Learner(make_network(config, shape, num_actions, child_seed(seed, "network")), config, device)
+    # One copy first: what does not fit is refused before anything large is made.
+    probe = make_env(config.env, 1)
+    spec = probe.spec
+    probe.close()
+    shape, num_actions = spec.observation_shape, spec.num_actions
+    network = make_network(config, shape, num_actions, child_seed(seed, "network"))
+    plan = plan_memory(config, spec, network)
+    check_fits(plan, memory_bytes())
+
+    env = make_env(config.env, threads=threads)
+    learner = Learner(network, config, device, plan.chunk_sequences)
     parameters = ParameterServer(learner.parameters())
     space = make_index_space(config.index_space)
     num_controllers = config.env.num_envs if config.controller.per_environment else 1
@@ -104,11 +111,13 @@ def build(config: Config) -> System:
         generator=torch.Generator().manual_seed(child_seed(seed, "actions")),
         clock=clock,
         env_seed=child_seed(seed, "environments"),
+        device=device,
     )
     evaluator = Evaluator(
         config.env,
-        make_env(config.env, num_envs_for(config.evaluation.episodes)),
+        make_env(config.env, num_envs_for(config.evaluation.episodes), threads),
         make_network(config, shape, num_actions, 0),
+        device,
     )
     parts = Parts(
         actor=actor,
@@ -119,4 +128,4 @@ def build(config: Config) -> System:
         clock=clock,
         push_every_updates=config.learner.push_every_updates,
     )
-    return System(config, env.spec, parts, evaluator)
+    return System(config, spec, plan, parts, evaluator)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gdi.scores.games import GAMES
 from gdi.scores.reference import Array, Reference
 
 SABER_CAP = 2.0
@@ -32,6 +33,14 @@ def hwrns(scores: Array, reference: Reference) -> Array:
 def saber(scores: Array, reference: Reference) -> Array:
     """min{HWRNS, 200 %}. There is no lower cap."""
     return np.minimum(hwrns(scores, reference), SABER_CAP)
+
+
+def normalise(game: str, score: float, reference: Reference) -> dict[str, float]:
+    """HNS, HWRNS and SABER of one score in one game, as fractions."""
+    scores = np.full(len(GAMES), np.nan)
+    place = GAMES.index(game)
+    scores[place] = score
+    return {name: float(criterion(scores, reference)[place]) for name, criterion in CRITERIA.items()}
 
 
 CRITERIA = {"hns": hns, "hwrns": hwrns, "saber": saber}

@@ -1,0 +1,54 @@
+"""``gdi envs``: the environments that are built in, and what their scores are measured against."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+
+from gdi.cli.parsing import OneLineParser
+from gdi.envs.minatar import IDS as MINATAR_IDS
+from gdi.envs.names import atari_id
+from gdi.envs.protocols import PROTOCOLS
+from gdi.scores.games import GAMES
+from gdi.scores.reference import load_reference
+
+
+def run(argv: list[str]) -> int:
+    parser = OneLineParser(prog="gdi envs", description="List the environments that are built in.")
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
+    args = parser.parse_args(argv)
+    reference = load_reference("paper")
+    games = [
+        {
+            "game": game,
+            "id": atari_id(game),
+            "random": float(reference.random[i]),
+            "human": float(reference.human[i]),
+            "world_record": float(reference.world_record[i]),
+        }
+        for i, game in enumerate(GAMES)
+    ]
+    if args.json:
+        protocols = {name: asdict(protocol) for name, protocol in PROTOCOLS.items()}
+        print(json.dumps({"atari": games, "protocols": protocols, "minatar": MINATAR_IDS}))
+        return 0
+    console = Console(highlight=False)
+    table = Table(title="Atari: the 57 games, and the paper's scores", title_justify="left", title_style="bold")
+    table.add_column("--env", style="bold", no_wrap=True)
+    table.add_column("also", no_wrap=True)
+    for column in ("random", "human", "world record"):
+        table.add_column(column, justify="right")
+    for row in games:
+        scores = (f"{row[name]:,.10g}" for name in ("random", "human", "world_record"))
+        table.add_row(str(row["game"]), str(row["id"]), *scores)
+    console.print(table)
+    console.print("\n[bold]Protocols[/] (--env.protocol; each run and each score says which one)")
+    for protocol in PROTOCOLS.values():
+        console.print(f"  {protocol.name:<8} {protocol.summary}", soft_wrap=True)
+    console.print("  all      all 18 actions, no life information, no reward clipping, 84x84 gray, repeat 4, stack 4")
+    console.print(f"\n[bold]MinAtar[/]  {', '.join(MINATAR_IDS[:5])} (-v1: minimal actions)", soft_wrap=True)
+    console.print("[bold]Gymnasium[/]  any id with discrete actions: CartPole-v1, module:Name-v0", soft_wrap=True)
+    return 0

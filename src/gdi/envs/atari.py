@@ -1,0 +1,117 @@
+"""The 57 Atari games on ale-py's C++ vector environment, one frame per step; stacking happens in front of the network.
+
+The emulator's own settings are all given by a protocol. Three of the vector environment's habits are put right here:
+its no-ops count from 0 (a protocol's count from 1), it does not know SABER's stuck-agent rule, and it has no way to be
+saved, so a resumed run begins new episodes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gdi.cores import use_threads
+from gdi.envs.base import EnvSpec, StepResult
+from gdi.envs.protocols import Protocol
+from gdi.scores.games import canonical_game
+from gdi.types import Array, State
+
+
+class AtariEnv:
+    """N copies of one game; observations are single gray frames, [84, 84] bytes."""
+
+    def __init__(
+        self, env_id: str, num_envs: int, protocol: Protocol, max_episode_steps: int = 0, threads: int = 0
+    ) -> None:
+        from ale_py.vector_env import AtariVectorEnv
+        from gymnasium.vector import AutoresetMode
+
+        repeat = protocol.action_repeat
+        cut_frames = min(protocol.cut_frames, max_episode_steps * repeat or protocol.cut_frames)
+        self.num_envs = num_envs
+        self.protocol = protocol
+        self._env: Any = AtariVectorEnv(
+            canonical_game(env_id),
+            num_envs,
+            num_threads=min(num_envs, use_threads(threads)),
+            max_num_frames_per_episode=cut_frames,
+            repeat_action_probability=protocol.sticky_action_prob,
+            full_action_space=protocol.full_action_space,
+            continuous=False,
+            autoreset_mode=AutoresetMode.NEXT_STEP,
+            img_height=protocol.image_side,
+            img_width=protocol.image_side,
+            grayscale=protocol.grayscale,
+            stack_num=1,
+            frameskip=repeat,
+            maxpool=True,
+            # ALE draws from 0 to one less than this; the zeros are drawn again below.
+            noop_max=protocol.max_noop_frames + 1 if protocol.max_noop_frames else 0,
+            episodic_life=protocol.life_information,
+            life_loss_info=protocol.life_information,
+            reward_clipping=protocol.clip_rewards,
+            use_fire_reset=protocol.fire_on_reset,
+        )
+        self._stuck_steps = protocol.stuck_frames // repeat
+        self._steps_without_reward = np.zeros(num_envs, np.int64)
+        self._resets = np.zeros(num_envs, bool)  # the coming step is a reset
+        self._stuck = np.zeros(num_envs, bool)  # of those, the ones that ALE does not know of
+        side = protocol.image_side
+        self.spec = EnvSpec(
+            observation_shape=(side, side, protocol.frame_stack),
+            observation_dtype=np.dtype(np.uint8),
+            num_actions=len(self._env.ale.get_action_set()),
+            frames_per_step=repeat,
+            frame_stack=protocol.frame_stack,
+        )
+
+    def reset(self, seed: int) -> Array:
+        # A child seed per copy (ALE's are 31-bit), not seed + i: runs 1 and 2 would share all copies but one.
+        seeds = np.random.SeedSequence(seed).generate_state(self.num_envs) >> 1
+        obs, info = self._env.reset(seed=seeds.astype(np.int64))
+        self._steps_without_reward[:] = 0
+        self._resets[:] = self._stuck[:] = False
+        return self._frames(self._with_noops(obs, info, np.ones(self.num_envs, bool)))
+
+    def step(self, action: Array) -> StepResult:
+        obs, reward, terminated, truncated, info = self._env.step(action)
+        resets = self._resets
+        if self._stuck.any():
+            # ALE played on in these; what it says of that is not part of any episode.
+            obs, info = self._reset_some(obs, self._stuck)
+            reward[self._stuck] = 0
+            terminated[self._stuck] = truncated[self._stuck] = False
+        if resets.any():
+            obs = self._with_noops(obs, info, resets)
+        truncated = truncated & ~terminated
+        self._stuck = np.zeros(self.num_envs, bool)
+        if self._stuck_steps:
+            self._steps_without_reward = np.where(resets | (reward != 0), 0, self._steps_without_reward + 1)
+            self._stuck = (self._steps_without_reward >= self._stuck_steps) & ~terminated & ~truncated
+            truncated = truncated | self._stuck
+        self._resets = terminated | truncated
+        return StepResult(self._frames(obs), reward.astype(np.float32), terminated, truncated)
+
+    def _with_noops(self, obs: Array, info: dict[str, Array], resets: Array) -> Array:
+        """Draw the no-ops of new episodes again where they were none: uniform over 0..n given at least 1 is 1..n."""
+        while self.protocol.max_noop_frames and (none := resets & (info["episode_frame_number"] == 0)).any():
+            obs, info = self._reset_some(obs, none)
+        return obs
+
+    def _reset_some(self, obs: Array, which: Array) -> tuple[Array, dict[str, Array]]:
+        fresh, info = self._env.reset(options={"reset_mask": which})
+        obs[which] = fresh[which]
+        return obs, info
+
+    def _frames(self, obs: Array) -> Array:
+        return obs[:, 0]  # [N, 1, 84, 84] -> [N, 84, 84]
+
+    def state_dict(self) -> State | None:
+        return None  # the emulators of a vector environment cannot be saved
+
+    def load_state_dict(self, state: State) -> Array:
+        raise ValueError("an Atari environment cannot be restored; reset it instead")
+
+    def close(self) -> None:
+        self._env.close()

@@ -1,0 +1,122 @@
+"""One Atari game in colour, for videos: every emulator frame as it is shown, and beside it what the agent sees.
+
+The vector environment that trains gives neither colours nor the frames that an action repeat skips. This is the same
+game once more on ale-py's plain interface, and it must stay the same game: for the same actions its observations,
+rewards and ends are byte for byte those of ``gdi.envs.atari.AtariEnv`` (tests/test_video.py). Only the no-ops are drawn
+by a generator of our own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gdi.envs.protocols import Protocol
+from gdi.scores.games import canonical_game
+from gdi.types import Array
+
+
+class ShownFrame(NamedTuple):
+    """One emulator frame."""
+
+    image: Array  # [height, width, 3] bytes, RGB
+    reward: float  # what this frame added to the score
+
+
+class ScreenStep(NamedTuple):
+    """One step of one game."""
+
+    obs: Array  # [side, side] bytes: the single gray frame that the agent gets
+    reward: float
+    terminated: bool
+    truncated: bool
+    frames: list[ShownFrame]  # one per emulator frame played; fewer than the action repeat if the episode ended
+
+
+class AtariScreen:
+    """One copy of one game under a protocol. ``reset`` begins an episode, and must be called again after its end."""
+
+    def __init__(
+        self,
+        env_id: str,
+        protocol: Protocol,
+        rng: np.random.Generator,
+        emulator_seed: int,
+        max_episode_steps: int = 0,
+    ) -> None:
+        """``rng`` draws the no-ops; ``emulator_seed``, 31 bits, is for the sticky actions, which ALE draws itself."""
+        from ale_py import ALEInterface, LoggerMode, roms
+
+        if not protocol.grayscale or protocol.life_information or protocol.clip_rewards or protocol.fire_on_reset:
+            raise ValueError(f"AtariScreen does not know all settings of protocol {protocol.name!r}")
+        repeat = protocol.action_repeat
+        self.protocol = protocol
+        self._rng = rng
+        self._cut_frames = min(protocol.cut_frames, max_episode_steps * repeat or protocol.cut_frames)
+        self._stuck_steps = protocol.stuck_frames // repeat
+        ALEInterface.setLoggerMode(LoggerMode.Error)
+        self._ale: Any = ALEInterface()
+        self._ale.setFloat("repeat_action_probability", protocol.sticky_action_prob)
+        self._ale.setInt("random_seed", emulator_seed)
+        rom = roms.get_rom_path(canonical_game(env_id))
+        assert rom is not None  # ale-py brings the games of the benchmark
+        self._ale.loadROM(rom)
+        full = protocol.full_action_space
+        self._actions = self._ale.getLegalActionSet() if full else self._ale.getMinimalActionSet()
+        self._noop = self._ale.getLegalActionSet()[0]
+        self.num_actions = len(self._actions)
+        height, width = self._ale.getScreenDims()
+        self.image_shape = (int(height), int(width), 3)
+
+    def reset(self) -> ScreenStep:
+        """Begin an episode; the one frame shown is the first that the agent sees, after the no-ops."""
+        self._ale.reset_game()
+        for _ in range(self._draw_noops()):
+            self._ale.act(self._noop)
+            if self._ale.game_over():
+                self._ale.reset_game()
+        # No-ops are not played frames: neither here nor in ALE's vector environment do they count towards the cut.
+        self._played_frames = self._steps_without_reward = 0
+        self._newest: Array = self._ale.getScreenGrayscale()
+        self._before: Array = np.zeros_like(self._newest)
+        return ScreenStep(self._observe(), 0.0, False, False, [ShownFrame(self._ale.getScreenRGB(), 0.0)])
+
+    def step(self, action: int) -> ScreenStep:
+        """``action`` counts from 0 in the protocol's action set."""
+        frames = []
+        over = False
+        for frames_left in range(self.protocol.action_repeat, 0, -1):
+            reward = float(self._ale.act(self._actions[action]))
+            frames.append(ShownFrame(self._ale.getScreenRGB(), reward))
+            self._played_frames += 1
+            over = self._ale.game_over()
+            if over or self._played_frames >= self._cut_frames:
+                break  # before the screen is taken: so ALE does, and an episode's last observation shows it
+            if frames_left == 2:
+                self._before = self._ale.getScreenGrayscale()
+            elif frames_left == 1:
+                self._newest = self._ale.getScreenGrayscale()
+        total = sum(frame.reward for frame in frames)
+        self._steps_without_reward = 0 if total else self._steps_without_reward + 1
+        stuck = 0 < self._stuck_steps <= self._steps_without_reward
+        truncated = not over and (self._played_frames >= self._cut_frames or stuck)
+        return ScreenStep(self._observe(), total, over, truncated, frames)
+
+    def _draw_noops(self) -> int:
+        most = self.protocol.max_noop_frames
+        return int(self._rng.integers(1, most, endpoint=True)) if most else 0
+
+    def _observe(self) -> Array:
+        """The last two screens max-pooled and made small. The pooled one is kept, because ALE keeps it."""
+        import cv2
+
+        self._newest = np.maximum(self._newest, self._before)
+        side = self.protocol.image_side
+        return np.asarray(cv2.resize(self._newest, (side, side), interpolation=cv2.INTER_AREA))
+
+
+def seeded_screen(env_id: str, protocol: Protocol, seed: int, max_episode_steps: int = 0) -> AtariScreen:
+    """A game in which all chance comes from one seed."""
+    rng = np.random.default_rng(seed)
+    return AtariScreen(env_id, protocol, rng, int(rng.integers(2**31)), max_episode_steps)

@@ -1,0 +1,200 @@
+"""Episodes as video: real game frames in colour, all of them, at the console's 60 frames a second, score and λ on top.
+
+What is wrong with the input is found by ``check_recording``, before anything is played. OpenCV and ffmpeg come with the
+extra ``video`` and are imported only when a video is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+import numpy as np
+
+from gdi.envs.atari_screen import AtariScreen
+from gdi.envs.names import is_atari
+from gdi.errors import UserError
+from gdi.types import Array, Index
+
+FRAMES_PER_SECOND = 60
+ENLARGE = 3  # 160x210 -> 480x630
+TEXT_LINES_PIXELS = 48  # height of the two lines of text above the picture
+BLOCK_PIXELS = 16  # H.264 codes blocks of this side: sizes that are multiples of it need no padding
+
+
+class Player(Protocol):
+    """What plays: a trained agent, or a random one."""
+
+    @property
+    def index(self) -> Index | None:
+        """λ of the episode; None if the player has none."""
+        ...
+
+    def reset(self) -> None: ...
+
+    def act(self, observation: Array, reward: float = 0.0) -> int: ...
+
+
+@dataclass(frozen=True)
+class RecordedEpisode:
+    """One episode of a video."""
+
+    score: float
+    length_steps: int
+    length_frames: int  # emulator frames that were played; the video has one more, the first screen
+    truncated: bool
+    index: Index | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "index": self.index._asdict() if self.index else None}
+
+
+def check_recording(env_id: str, path: Path) -> None:
+    """UserError if this environment cannot be shown, or no video written to this path."""
+    if not is_atari(env_id):
+        raise UserError(f"only Atari games (57, such as ALE/Pong-v5) can be shown as a video, and {env_id} is none.")
+    if path.suffix.lower() != ".mp4":
+        raise UserError(f"a video is an .mp4 file: {path} does not end in .mp4.")
+    if path.exists() or path.is_symlink():
+        raise UserError(f"{path} exists already: choose another name for the video.")
+    if not path.parent.is_dir():
+        raise UserError(f"cannot write {path}: there is no folder {path.parent}.")
+    try:
+        part_path(path).touch(exist_ok=False)
+        part_path(path).unlink()
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}.") from None
+    try:
+        import cv2  # noqa: F401
+        import imageio_ffmpeg
+    except ImportError as error:
+        raise UserError(f"a video needs the package {error.name}: pip install 'gdi[video]'") from None
+    try:
+        imageio_ffmpeg.get_ffmpeg_exe()
+    except RuntimeError:
+        raise UserError("a video needs ffmpeg, which is not here: pip install 'gdi[video]', or install it.") from None
+
+
+def part_path(path: Path) -> Path:
+    """Where a video is written until it is whole: beside its place, so that the rename at the end is one step."""
+    return path.with_name(f".{path.name}.{os.getpid()}.part")
+
+
+def video_size(image_shape: tuple[int, int, int]) -> tuple[int, int]:
+    """Width and height in pixels for screens of that shape; what is above the picture is the strip with the text."""
+    height = ENLARGE * image_shape[0] + TEXT_LINES_PIXELS
+    return ENLARGE * image_shape[1], height + -height % BLOCK_PIXELS
+
+
+def caption(index: Index | None) -> str:
+    """λ in letters that every version of OpenCV can draw."""
+    if index is None:
+        return "random agent"
+    return f"1/tau1 {index.inverse_tau_1:.3f}   1/tau2 {index.inverse_tau_2:.3f}   eps {index.epsilon:.3f}"
+
+
+def draw(image: Array, score: float, text: str) -> Array:
+    """One frame of the video, [height, width, 3]: the strip with score and text, below it the enlarged screen."""
+    import cv2
+
+    width, height = video_size((image.shape[0], image.shape[1], 3))
+    canvas = np.zeros((height, width, 3), np.uint8)
+    picture_height = ENLARGE * image.shape[0]
+    canvas[-picture_height:] = cv2.resize(image, (width, picture_height), interpolation=cv2.INTER_NEAREST)
+    font, white, gray = cv2.FONT_HERSHEY_SIMPLEX, (255, 255, 255), (190, 190, 190)
+    cv2.putText(canvas, f"score {score:,.0f}", (8, 26), font, 0.8, white, 2, cv2.LINE_AA)
+    cv2.putText(canvas, text, (8, 48), font, 0.5, gray, 1, cv2.LINE_AA)
+    return canvas
+
+
+class Mp4Writer:
+    """An mp4 file (H.264, yuv420p) that has its name only once it is whole: ``with Mp4Writer(...) as video``.
+
+    What is interrupted leaves nothing; what is killed leaves only the ``.part`` file.
+    """
+
+    def __init__(self, path: Path, size: tuple[int, int]) -> None:
+        import imageio_ffmpeg
+
+        self._path = path
+        self._part = part_path(path)
+        self._frames = 0
+        self._ffmpeg: Any = imageio_ffmpeg.write_frames(
+            str(self._part),
+            size,
+            fps=FRAMES_PER_SECOND,
+            quality=None,  # -crf says it
+            codec="libx264",
+            pix_fmt_out="yuv420p",
+            macro_block_size=BLOCK_PIXELS,
+            ffmpeg_log_level="error",
+            output_params=["-crf", "18", "-preset", "veryfast", "-f", "mp4"],
+        )
+        self._ffmpeg.send(None)  # starts ffmpeg
+
+    def write(self, image: Array) -> None:
+        try:
+            self._ffmpeg.send(np.ascontiguousarray(image))
+        except OSError:
+            raise UserError(f"the video {self._path} could not be written: ffmpeg stopped. Is the disk full?") from None
+        self._frames += 1
+
+    def __enter__(self) -> Mp4Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._ffmpeg.close()  # waits until ffmpeg has written everything
+            if kind is None:
+                self._finish()
+        finally:
+            self._part.unlink(missing_ok=True)
+
+    def _finish(self) -> None:
+        # ffmpeg's exit code is not told us. The length stands in the header, which it writes last.
+        length = length_seconds(self._part)
+        if length is None or abs(length - self._frames / FRAMES_PER_SECOND) > 1 / FRAMES_PER_SECOND:
+            raise UserError(f"the video {self._path} could not be written whole. Is the disk full?")
+        if self._path.exists():
+            raise UserError(f"{self._path} has appeared meanwhile: the video is not written over it.")
+        self._part.rename(self._path)
+
+
+def length_seconds(path: Path) -> float | None:
+    """The length that an mp4 file's header gives; None if it cannot be read."""
+    import imageio_ffmpeg
+
+    reader = imageio_ffmpeg.read_frames(str(path))
+    try:
+        return float(next(reader)["duration"])
+    except OSError:
+        return None
+    finally:
+        reader.close()
+
+
+def record(path: Path, screen: AtariScreen, player: Player, episodes: int = 1) -> list[RecordedEpisode]:
+    """Play whole episodes, one after the other into one video."""
+    with Mp4Writer(path, video_size(screen.image_shape)) as video:
+        return [_record_episode(video, screen, player) for _ in range(episodes)]
+
+
+def _record_episode(video: Mp4Writer, screen: AtariScreen, player: Player) -> RecordedEpisode:
+    player.reset()
+    text = caption(player.index)
+    step = screen.reset()
+    video.write(draw(step.frames[0].image, 0.0, text))
+    score, length_steps, length_frames = 0.0, 0, 0
+    while not (step.terminated or step.truncated):
+        step = screen.step(player.act(step.obs, step.reward))
+        for image, reward in step.frames:
+            score += reward
+            video.write(draw(image, score, text))
+        length_steps += 1
+        length_frames += len(step.frames)
+    return RecordedEpisode(score, length_steps, length_frames, step.truncated, player.index)

@@ -1,0 +1,173 @@
+"""How fast a configuration trains, what the time goes to, and how far that is from what its kernels alone would allow.
+
+The ceiling runs the network's own layers (convolutions, dense layer, LSTM) forward for every step that is acted and
+forward and backward for every step that is trained, on inputs prepared before: no environment, no frames to stack, no
+bytes to convert, no heads, losses, optimizer or log. It runs in the same process and the same arrangement of threads,
+in turns with the training it is compared to, so that a machine that slows down for a while slows both.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gdi.config import Config
+from gdi.envs import EnvSpec
+from gdi.iteration import iterate
+from gdi.networks import AgentNetwork
+from gdi.networks.agent import Encoder
+from gdi.networks.torsos import ConvTorso, FirstConvolution
+from gdi.runtime.system import System, build
+
+NEVER_STEPS = 10**12
+PARTS = ("environment", "inference", "data", "learning", "rest")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What was measured; shares are of the time of the loop's parts, which sum to 1 also where they overlap."""
+
+    steps_per_second: float
+    frames_per_second: float
+    ceiling_steps_per_second: float
+    fraction_of_ceiling: float
+    shares: dict[str, float]
+    bottleneck: str
+
+
+def bench(config: Config, seconds: float, rounds: int = 5) -> Bench:
+    """Train for about ``seconds`` in ``rounds``, in turns with as much of the bare kernels."""
+    config = replace(config, steps=NEVER_STEPS)
+    system = build(config)
+    try:
+        return _bench(system, seconds / rounds, rounds)
+    finally:
+        system.close()
+
+
+def _bench(system: System, seconds: float, rounds: int) -> Bench:
+    config, parts = system.config, system.parts
+    iterations = iterate(parts, NEVER_STEPS, overlap=config.run.overlap)
+    for _ in range(config.learner.replay_span_windows + 2):  # until every window is trained as often as later ones
+        next(iterations)
+    ours: list[float] = []
+    ceiling: list[float] = []
+    spent = dict.fromkeys(PARTS, 0.0)
+    with bare_window(config, system.spec, parts.learner.network, system.plan.chunk_sequences) as run_bare:
+        run_bare()
+        for _ in range(rounds):
+            parts.clock.lap()
+            begin, before = time.perf_counter(), parts.steps
+            while time.perf_counter() - begin < seconds:
+                next(iterations)
+            took, shares = parts.clock.lap()
+            ours.append((parts.steps - before) / took)
+            for name, share in shares.items():
+                spent[name] += share * took
+            ceiling.append(_rate(run_bare, config.env.num_envs * config.learner.sequence_steps, seconds))
+    total = sum(spent.values())
+    shares = {name: value / total for name, value in spent.items()}
+    return Bench(
+        steps_per_second=statistics.median(ours),
+        frames_per_second=statistics.median(ours) * system.spec.frames_per_step,
+        ceiling_steps_per_second=statistics.median(ceiling),
+        fraction_of_ceiling=statistics.median(a / b for a, b in zip(ours, ceiling, strict=True)),
+        shares=shares,
+        bottleneck=max(shares, key=lambda name: shares[name]),
+    )
+
+
+def _rate(run: Callable[[], None], steps: int, seconds: float) -> float:
+    begin, runs = time.perf_counter(), 0
+    while (took := time.perf_counter() - begin) < seconds or not runs:
+        run()
+        runs += 1
+    return runs * steps / took
+
+
+@contextmanager
+def bare_window(
+    config: Config, spec: EnvSpec, network: AgentNetwork, chunk_sequences: int
+) -> Iterator[Callable[[], None]]:
+    """A function that does the kernels of one window: its acting, and as much training as a window brings."""
+    learner, num_envs = config.learner, config.env.num_envs
+    encoders = [encoder for encoder in network.encoders if isinstance(encoder, Encoder)]
+    chunk = chunk_sequences or learner.batch_size_sequences
+    acted = [_prepared(encoder, spec, 1, num_envs) for encoder in encoders]
+    burnt = [_prepared(encoder, spec, learner.burn_in_steps, chunk) for encoder in encoders]
+    trained = [_prepared(encoder, spec, learner.sequence_steps + 1, chunk) for encoder in encoders]
+    parameters = [p for encoder in encoders for p in encoder.parameters()]
+    # Chunks that a window brings; what is left over is done in a later window.
+    owed = 0.0
+
+    def act() -> None:
+        with torch.inference_mode():
+            for _ in range(learner.sequence_steps):
+                for encoder, inputs in zip(encoders, acted, strict=True):
+                    _forward(encoder, inputs)
+
+    def train(_: int) -> None:
+        if learner.burn_in_steps:
+            with torch.no_grad():
+                for encoder, inputs in zip(encoders, burnt, strict=True):
+                    _forward(encoder, inputs)
+        outputs = [_forward(encoder, inputs) for encoder, inputs in zip(encoders, trained, strict=True)]
+        torch.autograd.grad(outputs, parameters, [torch.ones_like(output) for output in outputs], allow_unused=True)
+
+    with (
+        ThreadPoolExecutor(learner.workers, "bare-learner", torch.set_num_threads, (1,)) as workers,
+        ThreadPoolExecutor(1, "bare-actor") as actor,
+    ):
+
+        def window() -> None:
+            nonlocal owed
+            owed += num_envs * learner.replay / chunk
+            now, owed = int(owed), owed - int(owed)
+            acting = actor.submit(act) if config.run.overlap else None
+            list((workers.map if learner.workers > 1 else map)(train, range(now)))
+            act() if acting is None else acting.result()
+
+        yield window
+
+
+def _prepared(encoder: Encoder, spec: EnvSpec, steps: int, batch: int) -> tuple[Tensor, Tensor]:
+    """What the first layer takes, and what the core takes beside the torso's features."""
+    shape = (max(steps, 1) * batch, *spec.observation_shape)
+    obs = torch.from_numpy(np.zeros(shape, spec.observation_dtype))
+    torso = encoder.torso
+    if isinstance(torso, ConvTorso):
+        first = next(iter(torso.convolutions.children()))
+        is_bytes = obs.dtype == torch.uint8
+        obs = first.blocks(obs) if isinstance(first, FirstConvolution) and is_bytes else first(obs)
+    else:
+        obs = obs.float()
+    others = encoder.num_actions + 1
+    return obs, torch.zeros(max(steps, 1), batch, others)
+
+
+def _forward(encoder: Encoder, inputs: tuple[Tensor, Tensor]) -> Tensor:
+    x: Tensor
+    x, others = inputs
+    torso = encoder.torso
+    if isinstance(torso, ConvTorso):
+        for number, layer in enumerate(torso.convolutions.children()):
+            if number:
+                x = layer(x)
+            elif isinstance(layer, FirstConvolution):
+                x = layer.convolve(x)
+        x = torch.relu(torso.dense(x.permute(0, 2, 3, 1).flatten(1)))
+    else:
+        x = torso(x)
+    x = x.view(*others.shape[:2], -1)
+    if encoder.core is None:
+        return x
+    output: Tensor = encoder.core.lstm(torch.cat([x, others], dim=-1))[0]
+    return output

@@ -1,0 +1,126 @@
+"""The memory plan: how much a run will hold, before it holds anything, and into what chunks a batch must be cut.
+
+The plan is arithmetic over the config and one measured number: what backpropagation keeps of a single step, counted on
+the real network.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gdi.config import Config
+from gdi.envs import EnvSpec
+from gdi.errors import UserError
+from gdi.networks import AgentInput, AgentNetwork
+
+GIB = 1 << 30
+# What all chunks that are trained side by side may keep for backpropagation. Fixed, so that a run's sums do not depend
+# on the machine; large enough that convolutions lose nothing.
+ACTIVATION_BYTES = 2 * GIB
+# Backpropagation holds gradients beside what it kept: at most about half as much again, measured on all torsos.
+BACKWARD_FACTOR = 1.5
+PROGRAM_BYTES = 500 << 20  # Python, torch and its kernels
+EMULATOR_BYTES = 3 << 20  # one copy of an environment
+# The learner's θ, its gradient and two moments; copies at the parameter server, on its way there, the actor, evaluator.
+COPIES_OF_PARAMETERS = 8
+# action, reward, flags, μ, λ, version and what came before them, per step
+SCALARS_BYTES = 64
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Bytes by purpose, and how many sequences are trained at once (0: the whole batch)."""
+
+    bytes_by_purpose: dict[str, int]
+    num_windows: int
+    chunk_sequences: int
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(self.bytes_by_purpose.values())
+
+    def text(self) -> str:
+        parts = ", ".join(f"{name} {size / GIB:.2f}" for name, size in self.bytes_by_purpose.items())
+        chunks = f"; batches in chunks of {self.chunk_sequences} sequences" if self.chunk_sequences else ""
+        return f"Memory: at most about {self.total_bytes / GIB:.1f} GiB ({parts}){chunks}"
+
+
+def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryPlan:
+    learner, num_envs = config.learner, config.env.num_envs
+    length = learner.burn_in_steps + learner.sequence_steps
+    frame_bytes = math.prod(spec.frame_shape) * spec.observation_dtype.itemsize
+    state_bytes = network.initial_state(1).numel() * 4
+    # One sequence as it is stored: each frame once, scalars, the recurrent state at its first step.
+    sequence_bytes = (spec.frame_stack + length) * frame_bytes + length * SCALARS_BYTES + state_bytes
+    # Kept until the last use, waiting for a batch to fill, being written, and the one before (for its burn-in).
+    num_windows = learner.replay_span_windows + math.ceil(learner.batch_size_sequences / num_envs) + 2
+    kept_bytes = int(saved_bytes_per_step(network, spec) * (learner.sequence_steps + 1) * BACKWARD_FACTOR)
+    at_once = math.ceil(learner.batch_size_sequences / learner.workers)
+    chunk = max(1, min(at_once, ACTIVATION_BYTES // (kept_bytes * learner.workers)))
+    observation_bytes = math.prod(spec.observation_shape) * (spec.observation_dtype.itemsize + 4)
+    parameter_bytes = sum(p.numel() * p.element_size() for p in network.parameters())
+    return MemoryPlan(
+        {
+            "sequences": num_windows * num_envs * sequence_bytes + 2 * num_envs * length * state_bytes,
+            "batch": learner.batch_size_sequences * sequence_bytes,
+            "learning": learner.workers * chunk * (kept_bytes + (length + 1) * observation_bytes),
+            "network": (COPIES_OF_PARAMETERS + learner.workers) * parameter_bytes,
+            "environments": (num_envs + config.evaluation.episodes) * EMULATOR_BYTES,
+            "program": PROGRAM_BYTES,
+        },
+        num_windows,
+        0 if chunk == learner.batch_size_sequences else chunk,
+    )
+
+
+def saved_bytes_per_step(network: AgentNetwork, spec: EnvSpec) -> int:
+    """What autograd keeps of one step for the backward pass, each memory block counted once; θ itself not counted."""
+    own = {p.untyped_storage().data_ptr() for p in network.parameters()}
+    kept: dict[int, int] = {}
+    held: list[Tensor] = []  # until all are counted, so that no block is freed and its address used again
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            held.append(tensor)
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    steps = 4
+    obs = torch.from_numpy(np.zeros((steps, 1, *spec.observation_shape), spec.observation_dtype))
+    inputs = AgentInput(
+        obs, torch.zeros(steps, 1, dtype=torch.bool), torch.zeros(steps, 1, dtype=torch.int64), torch.zeros(steps, 1)
+    )
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        network(inputs, network.initial_state(1))
+    return math.ceil(sum(kept.values()) / steps)
+
+
+def memory_bytes() -> int | None:
+    """Memory of this machine, or of the container that the process lives in; None where it cannot be told."""
+    limits = []
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(path).read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            limits.append(int(text))
+    return min(limits) if limits else None
+
+
+def check_fits(plan: MemoryPlan, available_bytes: int | None) -> None:
+    if available_bytes is not None and plan.total_bytes > available_bytes:
+        raise UserError(
+            f"this configuration does not fit: {plan.text()}, and there are {available_bytes / GIB:.1f} GiB. Lower "
+            "--env.num-envs, --learner.replay-span-windows or --learner.sequence-steps."
+        )

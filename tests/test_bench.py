@@ -1,0 +1,95 @@
+"""``gdi bench`` and ``gdi envs``: what they report adds up. No speeds are asserted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gdi.cli.main import main
+from gdi.config import Config
+from gdi.presets import make_config
+from gdi.runtime.bench import PARTS, bench
+from gdi.scores.games import GAMES
+from helpers import tiny_config, with_lstm
+
+
+def atari(**run: object) -> Config:
+    config = make_config("gdi-i3", "breakout", scale="atari-cpu")
+    return replace(
+        config,
+        env=replace(config.env, num_envs=4),
+        network=replace(config.network, hidden_units=16, lstm_units=8),
+        learner=replace(config.learner, batch_size_sequences=4, sequence_steps=5, replay=2, replay_span_windows=2),
+        evaluation=replace(config.evaluation, episodes=1),
+        run=replace(config.run, threads=1, **run),
+    )
+
+
+CASES = {
+    "atari": atari(),
+    "overlap": (lambda c: replace(c, learner=replace(c.learner, workers=2)))(atari(overlap=True)),
+    "minatar-h3": with_lstm(tiny_config(preset="gdi-h3", burn_in_steps=2)),
+    "vectors": tiny_config("CartPole-v1"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bench_adds_up(name: str) -> None:
+    config = CASES[name]
+    result = bench(config, seconds=0.2, rounds=2)
+    assert set(result.shares) == set(PARTS)
+    assert sum(result.shares.values()) == pytest.approx(1.0)
+    assert all(0.0 <= share <= 1.0 for share in result.shares.values())
+    assert result.bottleneck == max(result.shares, key=lambda part: result.shares[part])
+    frames_per_step = 4 if config.env.protocol else 1
+    assert result.frames_per_second == pytest.approx(frames_per_step * result.steps_per_second)
+    assert result.ceiling_steps_per_second > 0
+    assert result.fraction_of_ceiling > 0
+
+
+def test_bench_prints_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = [
+        "--network.hidden-units",
+        "8",
+        "--env.num-envs",
+        "4",
+        "--learner.replay-span-windows",
+        "8",
+        "--run.threads",
+    ]
+    assert main(["bench", "--env", "CartPole-v1", "--seconds", "1", "--json", *sizes, "1"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    promised = {"steps_per_second", "frames_per_second", "ceiling_steps_per_second", "fraction_of_ceiling"}
+    assert promised | {"shares", "bottleneck"} <= set(printed)
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["bench", "--env", "pongg"], "pong"),
+        (["bench", "--env", "CartPole-v1", "--seconds", "0"], "--seconds"),
+        (["bench", "--env", "CartPole-v1", "--run-dir", "x"], "--run-dir"),
+        (["train", "--env", "ALE/Brakeout-v5"], "breakout"),
+        (["train", "--env", "CartPole-v1", "--env.protocol", "saber"], "Atari"),
+        (["train", "--env", "pong", "--env.protocol", "sabre"], "saber"),
+    ],
+)
+def test_bad_input_is_one_line(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert words in told
+
+
+def test_envs_lists_the_games_with_the_papers_scores(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["envs", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [row["game"] for row in printed["atari"]] == list(GAMES)
+    breakout = next(row for row in printed["atari"] if row["game"] == "breakout")
+    assert (breakout["id"], breakout["human"], breakout["world_record"]) == ("ALE/Breakout-v5", 30.5, 864.0)
+    assert set(printed["protocols"]) == {"paper", "machado", "saber"}
+    assert main(["envs"]) == 0
+    shown = capsys.readouterr().out
+    assert all(game in shown for game in GAMES)
