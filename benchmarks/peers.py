@@ -31,7 +31,8 @@ class Games(VecEnv):
         self.resets = np.zeros(config.num_envs, bool)
 
     def _obs(self, obs: Any, starts: Any) -> Any:
-        return np.ascontiguousarray(self._history.observe(obs, starts).transpose(0, 3, 1, 2), self._dtype)
+        # A copy: what the history returns is overwritten at the next step, and SB3 keeps it longer.
+        return np.array(self._history.observe(obs, starts).transpose(0, 3, 1, 2), self._dtype, order="C")
 
     def reset(self) -> Any:
         return self._obs(self.env.reset(0), np.ones(self.num_envs, bool))

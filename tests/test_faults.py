@@ -220,3 +220,14 @@ def test_skipped_updates_are_counted_in_the_log(tmp_path: Path, monkeypatch: pyt
     lines = [line for line in read_lines(result.run_dir) if line["kind"] == "train"]
     assert lines[-1]["learner/skipped_total"] == 1
     assert all(np.isfinite(v) for line in lines for v in line.values() if isinstance(v, float))
+
+
+def test_a_divergence_with_overlap_is_told_as_one_and_saved(tmp_path: Path) -> None:
+    """Several batches are due when the learner gives up: there is no room for the window sampled meanwhile."""
+    config = tiny_config(learning_rate=1e30, max_nonfinite_updates=1, batch_size_sequences=2, replay=2)
+    config = replace(config, run=replace(config.run, overlap=True))
+    with pytest.raises(Diverged):
+        gdi.train(config, tmp_path / "run")
+    assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
+    lines = [line for line in read_lines(tmp_path / "run") if line["kind"] == "train"]
+    assert lines

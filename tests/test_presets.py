@@ -77,9 +77,8 @@ ALE_ROWS: list[tuple[str, Any, Any]] = [
     ("Action Space full", True, PROTOCOL.full_action_space),
     ("Max episode length", 100_000, PROTOCOL.cut_frames),
     ("Random noops range", 30, PROTOCOL.max_noop_frames),
-    ("Grayscaled", True, PROTOCOL.grayscale),
 ]
-# "Random modes and difficulties: No" has no row: there is no such option.
+# "Random modes and difficulties: No" is no option; "Grayscaled" is the shape of a frame, tested in test_atari.py.
 # Rows that are not numbers of a config but properties of the code, and where each is tested.
 PROPERTIES = {
     "Reward Clip": "no such option: test_no_option_for_what_the_paper_refuses",

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -201,7 +201,7 @@ class Agent:
         self.spec = env.spec
         env.close()
         self._history = FrameHistory(1, self.spec.frame_shape, self.spec.observation_dtype, self.spec.frame_stack)
-        self.config = config
+        self.config = config = replace(config, run=replace(config.run, compile=False))  # playing is not worth it
         self.steps = int(state["system"]["steps"])
         self._params = {k: torch.as_tensor(v) for k, v in state["system"]["learner"]["network"].items()}
         self._network = make_network(config, self.spec.observation_shape, self.spec.num_actions, 0).eval()

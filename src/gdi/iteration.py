@@ -18,6 +18,7 @@ from torch import Tensor
 from gdi.acting import Actor, Collector, ParameterServer
 from gdi.clock import Clock
 from gdi.controller import Controller
+from gdi.cores import keep_torch_threads
 from gdi.learner import Diverged, Learner
 from gdi.types import EpisodeEnd, Index, Metrics, Sequence
 
@@ -33,6 +34,7 @@ class Parts:
     controllers: list[Controller]  # one for all environments, or one for each
     clock: Clock
     push_every_updates: int
+    actor_threads: int = 1  # torch threads of the actor, where it has a thread of its own
     steps: int = 0  # transitions sampled so far
     episodes: int = 0
 
@@ -93,7 +95,7 @@ def iterate(parts: Parts, total_steps: int, *, overlap: bool = False) -> Iterato
     It may be abandoned between two iterations, and continued by another call. Should the learner diverge, what the
     iteration sampled is still reweighted and yielded before the error is raised.
     """
-    with ThreadPoolExecutor(1, "actor") as thread:
+    with ThreadPoolExecutor(1, "actor", keep_torch_threads, (parts.actor_threads,)) as thread:
         while parts.steps < total_steps:
             left = total_steps - parts.steps
             yield from _overlapped(parts, left, thread) if overlap else _in_turn(parts, left)
@@ -111,13 +113,19 @@ def _in_turn(parts: Parts, left: int) -> Iterator[Iteration]:
 
 
 def _overlapped(parts: Parts, left: int, thread: ThreadPoolExecutor) -> Iterator[Iteration]:
-    pushed: list[tuple[dict[str, Tensor], int]] = []
+    newest: dict[int, dict[str, Tensor]] = {}  # at most one θ, by version
+
+    def hold(params: dict[str, Tensor], version: int) -> None:
+        newest.clear()
+        newest[version] = params
+
     sampling = thread.submit(sample, parts, left)
-    updates, diverged = _train(parts, lambda params, version: pushed.append((params, version)))
+    updates, diverged = _train(parts, hold)
     window, episodes = sampling.result()
-    parts.collector.add(window)
+    if diverged is None:  # otherwise batches are still due, and no room for more
+        parts.collector.add(window)
     reweight(parts, episodes)
-    for params, version in pushed[-1:]:
+    for version, params in newest.items():
         parts.parameters.push(params, version)
     yield from _ended(episodes, updates, diverged)
 

@@ -188,12 +188,13 @@ def test_bad_places(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------ run folders
 
 
-def run_folder(path: Path, env: str, *evaluations: float, tail: str = "") -> str:
+def run_folder(path: Path, env: str, *evaluations: float, tail: str = "", protocol: str = "paper") -> str:
     path.mkdir()
     (path / "config.json").write_text(json.dumps({"env": {"id": env}, "steps": 1000}))
     lines = [{"kind": "update", "steps": 5, "mean": 99.0}]
     for i, mean in enumerate(evaluations, 1):
-        lines.append({"kind": "evaluation", "steps": 1000 * i, "frames": 4000 * i, "mean": mean, "episodes": 3})
+        numbers = {"steps": 1000 * i, "frames": 4000 * i, "mean": mean, "episodes": 3}
+        lines.append({"kind": "evaluation", **numbers, "protocol": protocol})
     lines.append({"kind": "update", "steps": 9999, "mean": 77.0})
     (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + tail)
     return str(path)
@@ -212,9 +213,22 @@ def test_run_folders_are_pooled_and_their_last_evaluation_counts(tmp_path: Path)
     assert agent.scores[0, BREAKOUT] == 12.0
     assert np.isnan(agent.scores[1, BREAKOUT])
     assert agent.frames == 8000
-    assert loaded.notes == ("runs: its runs have different numbers of frames; the largest is used.",)
+    assert loaded.notes == (
+        "runs: its runs have different numbers of frames; the largest is used.",
+        "runs: protocol paper.",
+    )
     (named,) = load_agents([f"ours={folders[0]}"], frames=123.0).agents
     assert (named.name, named.frames) == ("ours", 123.0)
+
+
+def test_scores_of_different_protocols_are_told_apart(tmp_path: Path) -> None:
+    folders = [
+        run_folder(tmp_path / "a", "ALE/Pong-v5", 3.0),
+        run_folder(tmp_path / "b", "ALE/Breakout-v5", 5.0, protocol="saber"),
+    ]
+    loaded = load_agents(folders)
+    assert loaded.notes == ("runs: protocol paper, saber: scores of different protocols do not compare.",)
+    assert load_agents([f"ours={folders[1]}"]).notes == ("ours: protocol saber.",)
 
 
 def test_a_run_in_progress_may_have_half_a_line(tmp_path: Path) -> None:

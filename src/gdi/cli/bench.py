@@ -26,8 +26,8 @@ def run(argv: list[str]) -> int:
     if args.seconds < 1:
         raise UserError(f"--seconds must be greater than 0, not {args.seconds}.")
     config, run_dir, resume, as_json = chosen_config(rest)
-    if run_dir is not None or resume:
-        raise UserError("gdi bench keeps nothing: it takes no --run-dir and no --resume.")
+    if run_dir is not None or resume or any(word.partition("=")[0] == "--steps" for word in rest):
+        raise UserError("gdi bench runs for --seconds and keeps nothing: no --steps, --run-dir or --resume here.")
 
     from gdi.runtime.bench import bench
 

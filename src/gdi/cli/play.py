@@ -9,8 +9,8 @@ import numpy as np
 
 from gdi.cli.parsing import OneLineParser, whole_number
 from gdi.envs.names import atari_id
-from gdi.envs.protocols import PROTOCOLS, find_protocol
-from gdi.errors import UserError
+from gdi.envs.protocols import PROTOCOLS
+from gdi.errors import UserError, nearest
 from gdi.report.console import normalised_text
 from gdi.scores.games import canonical_game
 from gdi.scores.metrics import normalise
@@ -44,7 +44,10 @@ def run(argv: list[str]) -> int:
     if args.seed < 0:
         raise UserError(f"--seed must be 0 or more, not {args.seed}.")
     game = canonical_game(args.game)
-    protocol = find_protocol(args.protocol)
+    if args.protocol not in PROTOCOLS:
+        near = nearest(args.protocol, PROTOCOLS)
+        raise UserError(f"--protocol {args.protocol!r} is none.{near} Protocols: {', '.join(PROTOCOLS)}.")
+    protocol = PROTOCOLS[args.protocol]
     path = args.video or Path(f"{game}-seed{args.seed}.mp4")
 
     from gdi.envs.atari_screen import seeded_screen

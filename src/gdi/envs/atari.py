@@ -28,21 +28,20 @@ class AtariEnv:
         from gymnasium.vector import AutoresetMode
 
         repeat = protocol.action_repeat
-        cut_frames = min(protocol.cut_frames, max_episode_steps * repeat or protocol.cut_frames)
         self.num_envs = num_envs
         self.protocol = protocol
         self._env: Any = AtariVectorEnv(
             canonical_game(env_id),
             num_envs,
             num_threads=min(num_envs, use_threads(threads)),
-            max_num_frames_per_episode=cut_frames,
+            max_num_frames_per_episode=protocol.cut_after_frames(max_episode_steps),
             repeat_action_probability=protocol.sticky_action_prob,
             full_action_space=protocol.full_action_space,
             continuous=False,
             autoreset_mode=AutoresetMode.NEXT_STEP,
             img_height=protocol.image_side,
             img_width=protocol.image_side,
-            grayscale=protocol.grayscale,
+            grayscale=True,
             stack_num=1,
             frameskip=repeat,
             maxpool=True,
@@ -53,7 +52,7 @@ class AtariEnv:
             reward_clipping=protocol.clip_rewards,
             use_fire_reset=protocol.fire_on_reset,
         )
-        self._stuck_steps = protocol.stuck_frames // repeat
+        self._stuck_steps = protocol.stuck_steps
         self._steps_without_reward = np.zeros(num_envs, np.int64)
         self._resets = np.zeros(num_envs, bool)  # the coming step is a reset
         self._stuck = np.zeros(num_envs, bool)  # of those, the ones that ALE does not know of

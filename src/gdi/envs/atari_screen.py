@@ -48,13 +48,12 @@ class AtariScreen:
         """``rng`` draws the no-ops; ``emulator_seed``, 31 bits, is for the sticky actions, which ALE draws itself."""
         from ale_py import ALEInterface, LoggerMode, roms
 
-        if not protocol.grayscale or protocol.life_information or protocol.clip_rewards or protocol.fire_on_reset:
+        if protocol.life_information or protocol.clip_rewards or protocol.fire_on_reset:
             raise ValueError(f"AtariScreen does not know all settings of protocol {protocol.name!r}")
-        repeat = protocol.action_repeat
         self.protocol = protocol
         self._rng = rng
-        self._cut_frames = min(protocol.cut_frames, max_episode_steps * repeat or protocol.cut_frames)
-        self._stuck_steps = protocol.stuck_frames // repeat
+        self._cut_frames = protocol.cut_after_frames(max_episode_steps)
+        self._stuck_steps = protocol.stuck_steps
         ALEInterface.setLoggerMode(LoggerMode.Error)
         self._ale: Any = ALEInterface()
         self._ale.setFloat("repeat_action_probability", protocol.sticky_action_prob)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gdi.errors import UserError
 from gdi.scores.games import GAMES, canonical_game, find_game
 
 ATARI = "ALE/"
@@ -21,6 +22,8 @@ def canonical_env_id(env_id: str) -> str:
 
     An ``ALE/`` id that names no such game is a UserError with the nearest names; what is no Atari game stays as it is.
     """
+    if "-ram" in env_id.lower():
+        raise UserError(f"{env_id} shows the console's memory; here Atari games are images, such as ALE/Pong-v5.")
     if env_id.upper().startswith(ATARI):
         return atari_id(canonical_game(env_id))
     if "/" in env_id or ":" in env_id or find_game(env_id) not in GAMES:

@@ -22,10 +22,17 @@ class Protocol:
     life_information: bool = False  # losing a life ends nothing, and is shown nowhere
     clip_rewards: bool = False
     fire_on_reset: bool = False
-    image_side: int = 84
-    grayscale: bool = True
+    image_side: int = 84  # gray
     action_repeat: int = 4  # emulator frames per step, the last two max-pooled
     frame_stack: int = 4
+
+    def cut_after_frames(self, max_episode_steps: int) -> int:
+        """The protocol's cut, or a shorter one that a config asks for (0: none)."""
+        return min(self.cut_frames, max_episode_steps * self.action_repeat or self.cut_frames)
+
+    @property
+    def stuck_steps(self) -> int:
+        return self.stuck_frames // self.action_repeat
 
 
 PROTOCOLS = {

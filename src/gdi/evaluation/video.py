@@ -58,11 +58,11 @@ def check_recording(env_id: str, path: Path) -> None:
         raise UserError(f"only Atari games (57, such as ALE/Pong-v5) can be shown as a video, and {env_id} is none.")
     if path.suffix.lower() != ".mp4":
         raise UserError(f"a video is an .mp4 file: {path} does not end in .mp4.")
-    if path.exists() or path.is_symlink():
-        raise UserError(f"{path} exists already: choose another name for the video.")
-    if not path.parent.is_dir():
-        raise UserError(f"cannot write {path}: there is no folder {path.parent}.")
     try:
+        if path.exists() or path.is_symlink():
+            raise UserError(f"{path} exists already: choose another name for the video.")
+        if not path.parent.is_dir():
+            raise UserError(f"cannot write {path}: there is no folder {path.parent}.")
         part_path(path).touch(exist_ok=False)
         part_path(path).unlink()
     except OSError as error:

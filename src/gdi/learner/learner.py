@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gdi.config import Config
+from gdi.cores import keep_torch_threads
 from gdi.learner.losses import Trained, gdi_losses
 from gdi.learner.optimizer import Optimizer
 from gdi.networks import AgentInput, AgentNetwork
@@ -33,7 +34,7 @@ class Learner:
         self._optimizer = Optimizer(self.network, config)
         self._chunk_sequences = chunk_sequences  # 0: a batch is one chunk
         workers = config.learner.workers
-        self._pool = ThreadPoolExecutor(workers, "learner", torch.set_num_threads, (1,)) if workers > 1 else None
+        self._pool = ThreadPoolExecutor(workers, "learner", keep_torch_threads, (1,)) if workers > 1 else None
         self.updates = 0
         self.trained_transitions = 0
         self.skipped_updates = 0
@@ -129,6 +130,10 @@ class Learner:
 
     def _tensor(self, array: Array) -> Tensor:
         return torch.from_numpy(array).to(self._device)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
 
     def parameters(self) -> dict[str, Tensor]:
         """A copy of θ for the parameter server, on the CPU, where actors live."""

@@ -55,7 +55,8 @@ class Optimizer:
             if fresh:
                 parameter.grad = None if gradient is None else _like(gradient, parameter)
             elif gradient is not None:
-                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+                assert parameter.grad is not None  # all chunks go through the same layers
+                parameter.grad.add_(gradient)
 
     def clip(self) -> torch.Tensor:
         """Scale all gradients to the global norm ``clip_norm`` at most; returns the norm before."""

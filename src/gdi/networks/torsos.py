@@ -42,24 +42,26 @@ class FirstConvolution(nn.Conv2d):
 
     def forward(self, obs: Tensor) -> Tensor:
         """[M, H, W, C] -> [M, filters, H / 4 - 1, W / 4 - 1]."""
-        if obs.dtype != torch.uint8 or obs.shape[1] % self.BLOCK or obs.shape[2] % self.BLOCK:
-            return super().forward(to_float(obs).permute(0, 3, 1, 2))
-        return self.convolve(self.blocks(obs))
+        return self.convolve(self.prepare(obs))
 
-    def blocks(self, obs: Tensor) -> Tensor:
-        """[M, H, W, C] bytes -> [M, 16 C, H / 4, W / 4] float, in channels-last memory."""
+    def prepare(self, obs: Tensor) -> Tensor:
+        """[M, H, W, C] bytes -> [M, 16 C, H / 4, W / 4] float; other images just channel-first, as floats."""
         count, height, width, channels = obs.shape
+        if obs.dtype != torch.uint8 or height % self.BLOCK or width % self.BLOCK:
+            return to_float(obs).permute(0, 3, 1, 2)
         shape = (count, channels, height // self.BLOCK, self.BLOCK, width // self.BLOCK)
         # The four bytes of a block's row move as one 32-bit word.
         words = obs.permute(0, 3, 1, 2).flatten().view(torch.int32).view(shape)
         gathered = words.permute(0, 2, 4, 1, 3).contiguous().view(torch.uint8)  # [M, rows, columns, C, 16]
         return gathered.flatten(3).float().permute(0, 3, 1, 2)
 
-    def convolve(self, blocks: Tensor) -> Tensor:
+    def convolve(self, prepared: Tensor) -> Tensor:
         filters, channels = self.weight.shape[:2]
+        if prepared.shape[1] == channels:
+            return super().forward(prepared)
         weight = self.weight.reshape(filters, channels, 2, self.BLOCK, 2, self.BLOCK)
         weight = weight.permute(0, 2, 4, 1, 3, 5).flatten(3).permute(0, 3, 1, 2)  # [F, 16 C, 2, 2], channels-last
-        return F.conv2d(blocks, weight / 255.0, self.bias)
+        return F.conv2d(prepared, weight / 255.0, self.bias)
 
 
 class MlpTorso(nn.Module):

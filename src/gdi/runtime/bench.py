@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from gdi.config import Config
+from gdi.cores import keep_torch_threads
 from gdi.envs import EnvSpec
 from gdi.iteration import iterate
 from gdi.networks import AgentNetwork
@@ -27,7 +28,7 @@ from gdi.networks.agent import Encoder
 from gdi.networks.torsos import ConvTorso, FirstConvolution
 from gdi.runtime.system import System, build
 
-NEVER_STEPS = 10**12
+ENDLESS_STEPS = 10**12
 PARTS = ("environment", "inference", "data", "learning", "rest")
 
 
@@ -45,7 +46,7 @@ class Bench:
 
 def bench(config: Config, seconds: float, rounds: int = 5) -> Bench:
     """Train for about ``seconds`` in ``rounds``, in turns with as much of the bare kernels."""
-    config = replace(config, steps=NEVER_STEPS)
+    config = replace(config, steps=ENDLESS_STEPS)
     system = build(config)
     try:
         return _bench(system, seconds / rounds, rounds)
@@ -55,13 +56,14 @@ def bench(config: Config, seconds: float, rounds: int = 5) -> Bench:
 
 def _bench(system: System, seconds: float, rounds: int) -> Bench:
     config, parts = system.config, system.parts
-    iterations = iterate(parts, NEVER_STEPS, overlap=config.run.overlap)
+    iterations = iterate(parts, ENDLESS_STEPS, overlap=config.run.overlap)
     for _ in range(config.learner.replay_span_windows + 2):  # until every window is trained as often as later ones
         next(iterations)
     ours: list[float] = []
     ceiling: list[float] = []
     spent = dict.fromkeys(PARTS, 0.0)
-    with bare_window(config, system.spec, parts.learner.network, system.plan.chunk_sequences) as run_bare:
+    chunk, threads = system.plan.chunk_sequences, parts.actor_threads
+    with bare_window(config, system.spec, parts.learner.network, chunk, threads) as run_bare:
         run_bare()
         for _ in range(rounds):
             parts.clock.lap()
@@ -95,7 +97,7 @@ def _rate(run: Callable[[], None], steps: int, seconds: float) -> float:
 
 @contextmanager
 def bare_window(
-    config: Config, spec: EnvSpec, network: AgentNetwork, chunk_sequences: int
+    config: Config, spec: EnvSpec, network: AgentNetwork, chunk_sequences: int, actor_threads: int
 ) -> Iterator[Callable[[], None]]:
     """A function that does the kernels of one window: its acting, and as much training as a window brings."""
     learner, num_envs = config.learner, config.env.num_envs
@@ -123,8 +125,8 @@ def bare_window(
         torch.autograd.grad(outputs, parameters, [torch.ones_like(output) for output in outputs], allow_unused=True)
 
     with (
-        ThreadPoolExecutor(learner.workers, "bare-learner", torch.set_num_threads, (1,)) as workers,
-        ThreadPoolExecutor(1, "bare-actor") as actor,
+        ThreadPoolExecutor(learner.workers, "bare-learner", keep_torch_threads, (1,)) as workers,
+        ThreadPoolExecutor(1, "bare-actor", keep_torch_threads, (actor_threads,)) as actor,
     ):
 
         def window() -> None:
@@ -134,23 +136,23 @@ def bare_window(
             acting = actor.submit(act) if config.run.overlap else None
             list((workers.map if learner.workers > 1 else map)(train, range(now)))
             act() if acting is None else acting.result()
+            if parameters[0].is_cuda:
+                torch.cuda.synchronize()
 
         yield window
 
 
 def _prepared(encoder: Encoder, spec: EnvSpec, steps: int, batch: int) -> tuple[Tensor, Tensor]:
-    """What the first layer takes, and what the core takes beside the torso's features."""
+    """On the network's device: what the first layer takes, and what the core takes beside the torso's features."""
     shape = (max(steps, 1) * batch, *spec.observation_shape)
     obs = torch.from_numpy(np.zeros(shape, spec.observation_dtype))
-    torso = encoder.torso
+    torso, device = encoder.torso, next(encoder.parameters()).device
     if isinstance(torso, ConvTorso):
         first = next(iter(torso.convolutions.children()))
-        is_bytes = obs.dtype == torch.uint8
-        obs = first.blocks(obs) if isinstance(first, FirstConvolution) and is_bytes else first(obs)
+        obs = first.prepare(obs) if isinstance(first, FirstConvolution) else first(obs)
     else:
         obs = obs.float()
-    others = encoder.num_actions + 1
-    return obs, torch.zeros(max(steps, 1), batch, others)
+    return obs.to(device), torch.zeros(max(steps, 1), batch, encoder.num_actions + 1, device=device)
 
 
 def _forward(encoder: Encoder, inputs: tuple[Tensor, Tensor]) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor
 from gdi.config import Config
 from gdi.envs import EnvSpec
 from gdi.errors import UserError
+from gdi.evaluation.evaluator import num_envs_for
 from gdi.networks import AgentInput, AgentNetwork
 
 GIB = 1 << 30
@@ -36,7 +37,10 @@ SCALARS_BYTES = 64
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Bytes by purpose, and how many sequences are trained at once (0: the whole batch)."""
+    """Bytes by purpose, the windows that are held, and how many sequences are trained at once (0: the whole batch).
+
+    Learning and the network are on the GPU where there is one; the plan counts them as if all were in one place.
+    """
 
     bytes_by_purpose: dict[str, int]
     num_windows: int
@@ -61,7 +65,9 @@ def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryP
     sequence_bytes = (spec.frame_stack + length) * frame_bytes + length * SCALARS_BYTES + state_bytes
     # Kept until the last use, waiting for a batch to fill, being written, and the one before (for its burn-in).
     num_windows = learner.replay_span_windows + math.ceil(learner.batch_size_sequences / num_envs) + 2
-    kept_bytes = int(saved_bytes_per_step(network, spec) * (learner.sequence_steps + 1) * BACKWARD_FACTOR)
+    kept_step_bytes = saved_bytes_per_step(network, spec)
+    kept_bytes = int(kept_step_bytes * (learner.sequence_steps + 1) * BACKWARD_FACTOR)
+    eval_envs = num_envs_for(config.evaluation.episodes)
     at_once = math.ceil(learner.batch_size_sequences / learner.workers)
     chunk = max(1, min(at_once, ACTIVATION_BYTES // (kept_bytes * learner.workers)))
     observation_bytes = math.prod(spec.observation_shape) * (spec.observation_dtype.itemsize + 4)
@@ -72,7 +78,7 @@ def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryP
             "batch": learner.batch_size_sequences * sequence_bytes,
             "learning": learner.workers * chunk * (kept_bytes + (length + 1) * observation_bytes),
             "network": (COPIES_OF_PARAMETERS + learner.workers) * parameter_bytes,
-            "environments": (num_envs + config.evaluation.episodes) * EMULATOR_BYTES,
+            "acting": (num_envs + eval_envs) * (EMULATOR_BYTES + kept_step_bytes),
             "program": PROGRAM_BYTES,
         },
         num_windows,

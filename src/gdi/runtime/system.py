@@ -12,7 +12,7 @@ from gdi.acting import Actor, Collector, ParameterServer
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.controller import make_controller
-from gdi.cores import use_threads
+from gdi.cores import keep_torch_threads, use_threads
 from gdi.envs import EnvSpec, make_env
 from gdi.errors import UserError
 from gdi.evaluation import Evaluator
@@ -73,6 +73,7 @@ class System:
 
     def close(self) -> None:
         self.parts.actor.close()
+        self.parts.learner.close()
         self.evaluator.close()
 
 
@@ -80,7 +81,7 @@ def build(config: Config) -> System:
     """Every part, in its initial state. Bad combinations of environment and config raise UserError here."""
     device = resolve_device(config.run.device)
     threads = use_threads(config.run.threads)
-    torch.set_num_threads(threads)
+    keep_torch_threads(threads)
     keep_freed_memory()
     seed = config.seed
     clock = Clock()
@@ -127,5 +128,7 @@ def build(config: Config) -> System:
         controllers=controllers,
         clock=clock,
         push_every_updates=config.learner.push_every_updates,
+        # Beside workers that have a core each, more threads would only wait for each other.
+        actor_threads=1 if config.learner.workers > 1 else threads,
     )
     return System(config, spec, plan, parts, evaluator)

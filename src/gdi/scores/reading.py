@@ -62,12 +62,14 @@ def load_agents(inputs: Sequence[str], frames: float | None = None) -> Loaded:
     """
     runs: dict[str, dict[str, list[float]]] = {}
     frames_seen: dict[str, set[float]] = {}
+    protocols: dict[str, set[str]] = {}
     notes: list[str] = []
     for given in inputs:
         name, path = _split_name(given)
         if path.is_dir():
-            entry, run_frames = _read_run(path)
+            entry, run_frames, protocol = _read_run(path)
             agent = name or "runs"
+            protocols.setdefault(agent, set()).add(protocol or "unknown")
             runs.setdefault(agent, {}).setdefault(entry.game, []).append(entry.score)
             frames_seen.setdefault(agent, set()).add(run_frames)
             continue
@@ -89,6 +91,9 @@ def load_agents(inputs: Sequence[str], frames: float | None = None) -> Loaded:
         if frames is None and len(seen) > 1:
             notes.append(f"{agent}: its runs have different numbers of frames; the largest is used.")
         agents.append(Agent(agent, score_matrix(games), frames if frames is not None else max(seen, default=None)))
+    for agent, names in protocols.items():
+        mixed = ": scores of different protocols do not compare" if len(names) > 1 else ""
+        notes.append(f"{agent}: protocol {', '.join(sorted(names))}{mixed}.")
     return Loaded(tuple(agents), tuple(notes))
 
 
@@ -343,8 +348,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _read_run(folder: Path) -> tuple[Entry, float]:
-    """The last evaluation of a run folder of ``gdi train``, and its number of frames."""
+def _read_run(folder: Path) -> tuple[Entry, float, str]:
+    """The last evaluation of a run folder of ``gdi train``, its number of frames, and its protocol."""
     config, metrics = folder / "config.json", folder / "metrics.jsonl"
     if not config.is_file() or not metrics.is_file():
         raise UserError(
@@ -375,4 +380,4 @@ def _read_run(folder: Path) -> tuple[Entry, float]:
         raise UserError(f"{metrics}: its last evaluation has no number for 'mean' and 'frames'.") from None
     if not math.isfinite(score):
         raise UserError(f"{metrics}: the mean of its last evaluation is {score}.")
-    return Entry(None, game, None, score, str(folder)), frames
+    return Entry(None, game, None, score, str(folder)), frames, str(last.get("protocol", ""))
