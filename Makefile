@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 # Everything goes through the pins; torch first and by its pin, so that no other package pulls another build in.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help setup demo test lint typecheck bench clean
+.PHONY: help setup demo test lint typecheck bench bench-atari clean
 
 help:
 	@echo "make demo       train GDI on MinAtar Breakout, live, in a few minutes (runs/demo)"
 	@echo "make test       lint, types and all tests"
 	@echo "make bench      training speed beside Stable-Baselines3's PPO"
+	@echo "make bench-atari  the same on Atari, beside sb3-contrib's RecurrentPPO"
 	@echo "make setup      only install, into .venv"
 	@echo "make lint / typecheck / clean"
 
@@ -47,6 +48,9 @@ test: lint typecheck
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py
+
+bench-atari: $(VENV)/.dev
+	$(BIN)/python benchmarks/atari.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

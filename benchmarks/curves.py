@@ -2,7 +2,7 @@
 
     python benchmarks/curves.py RUN_DIR OUT_STEM
 
-writes OUT_STEM.csv (one row per log line: steps, frames, seconds, training return, evaluation mean) and OUT_STEM.png.
+writes OUT_STEM.csv, one row per log line of training and per evaluation, and OUT_STEM.png.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
     config = read_config(args.run_dir)
     training = [line for line in read_metrics(args.run_dir, "train") if "episode/return" in line]
     evaluations = read_metrics(args.run_dir, "evaluation")
-    with args.out_stem.with_suffix(".csv").open("w", newline="") as file:
+    with args.out_stem.with_name(args.out_stem.name + ".csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         for line in sorted([*training, *evaluations], key=lambda line: line["steps"]):
@@ -58,18 +58,18 @@ def main() -> None:
         fmt="o-",
         color="#1f4e8c",
         capsize=3,
-        label="evaluation, 32 episodes (mean, std)",
+        label=f"evaluation, {config.evaluation.episodes} episodes (mean, std)",
     )
     game = find_game(config.env.id) if config.env.protocol else None
     if game is not None:
         human = float(load_reference("paper").human[GAMES.index(game)])
         axes.axhline(human, color="#b5651d", linestyle="--", linewidth=1, label=f"human ({human:g})")
-    axes.set_xlabel("steps, millions (4 frames each)")
+    axes.set_xlabel("steps, millions")
     axes.set_ylabel("return")
     axes.set_title(f"{config.env.id}, {config.preset}, scale {config.scale}, seed {config.seed}")
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(args.out_stem.with_suffix(".png"), dpi=130)
+    figure.savefig(args.out_stem.with_name(args.out_stem.name + ".png"), dpi=130)
 
 
 if __name__ == "__main__":

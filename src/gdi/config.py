@@ -117,7 +117,7 @@ class LearnerConfig:
     replay_span_windows: int = 2
     """The uses of a sequence are spread evenly over this many windows of acting; bounds the memory."""
     workers: int = 1
-    """Parts of a batch trained side by side, one thread each, gradients summed; 1 leaves all threads to torch."""
+    """Chunks of a batch trained side by side, one thread each, gradients summed; 1 leaves all threads to torch."""
     discount: float = 0.997
     """γ. Table H "Discount"."""
     rho_bar: float = 1.05
@@ -181,13 +181,13 @@ class RunConfig:
     keep_checkpoints: int = 3
     """Newest checkpoints kept; the one with the best evaluation is kept besides."""
     device: str = "auto"
-    """Where the learner's network lives: auto, cpu or cuda."""
+    """Where the networks of learner, actor and evaluator live: auto, cpu or cuda."""
     overlap: bool = False
     """Act and learn at the same time, the data one window older: for a GPU, or a slow environment on several cores."""
     compile: bool = False
     """Compile the torsos with torch.compile: a minute at the start, for long runs on a GPU; needs a C++ compiler."""
     threads: int = 0
-    """Torch threads, at most one per core that this process may use; 0 takes them all."""
+    """Threads of torch, and of the Atari emulators; at most one per core that this process may use; 0: all."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Presets: each algorithm a small difference from GDI-I3, each scale a set of sizes with its reasons.
 
 An algorithm (``gdi-i3``, ``fixed``, ...) says *what* runs: the paper's agents and the ablations of
-tab:ablation_setting. A scale (``paper``, ``minatar``, ``classic``) says *how large*. ``make_config`` composes the two.
+tab:ablation_setting. A scale (``paper``, ``atari-cpu``, ``minatar``, ``classic``) says *how large*. ``make_config``
+composes the two.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def _paper(config: Config) -> Config:
 
 
 def _small(config: Config, *, steps: int, num_envs: int, hidden_units: int) -> Config:
-    """What both laptop scales share; the reason of each value is in docs/deviations.md, "The small scales"."""
+    """What the laptop scales share; the reasons are in docs/deviations.md, "The small scales", and docs/atari.md."""
     return replace(
         config,
         steps=steps,

@@ -51,7 +51,7 @@ def make_parser() -> OneLineParser:
         description=f"Train a GDI agent on an environment. PRESET is one of {', '.join(PRESETS)} (default: gdi-i3).",
         add_help=False,
     )
-    parser.add_argument("--env", help="environment id, for example CartPole-v1 or MinAtar/Breakout-v0")
+    parser.add_argument("--env", help="environment id, for example CartPole-v1, MinAtar/Breakout-v0 or pong")
     parser.add_argument("--steps", type=whole_number, help="environment transitions to train on (1e6 is fine)")
     parser.add_argument("--seed", type=whole_number, help="every random choice descends from it (default: 0)")
     parser.add_argument("--scale", help=f"one of {', '.join(SCALES)} (default: what fits the environment)")
