@@ -4,8 +4,8 @@ Equal for all: Breakout under the `paper` protocol stepped by the same code, 16 
 2015 with 512 dense units, an LSTM of 256, every sample trained twice. RecurrentPPO is measured twice: arranged as ours
 (one LSTM, 20-step sequences, 320 transitions a gradient step), and with its own defaults for all of that. Each trains
 in a process of its own, several times in turns, so that a machine that slows down for a while slows all; each
-measurement is the median of five slices, and the ratio of the medians is the result. Unequal: ours asks the C library to
-keep freed memory, as every run of it does, and writes no log here; PPO logs, and trains on steps that are resets, too.
+measurement is the median of five slices, and the ratio of the medians is the result. Unequal: ours asks the C library
+to keep freed memory, as every run does, and writes no log here; PPO logs, and trains on steps that are resets, too.
 The ceiling is that of ``gdi bench``: our own network's kernels with nothing around them.
 
     python benchmarks/atari.py [--seconds 40] [--rounds 3] [--json]
