@@ -226,10 +226,6 @@ def test_cut_episodes_are_the_ordinary_stacks(game: str) -> None:
     assert tally.lasting == cut
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="where ALE itself cuts, it leaves the step before the last screen is read: max(previous obs, third frame)",
-)
 @pytest.mark.parametrize("game", ["Breakout", "Seaquest"])
 def test_the_frame_at_a_cut_is_the_last_one_played(game: str) -> None:
     """A truncated step bootstraps on it (``gdi.types``), so it must be the pooled last two frames like any other."""
@@ -467,10 +463,6 @@ def test_the_papers_episodes_begin_after_1_to_30_noop_frames() -> None:
     assert ((counts - expected) ** 2 / expected).sum() < 59
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="zeros are recognised by an episode frame number of 0, and five games begin with frames of their own",
-)
 def test_games_that_begin_with_frames_of_their_own_have_1_to_30_noops_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """berzerk, double_dunk, name_this_game, surround and yars_revenge. The emulator counts their frames: taken off."""
     count, resets = 8, 25

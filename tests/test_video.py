@@ -84,7 +84,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("breakout", NO_NOOPS, 0, 450, "terminated"),
         ("breakout", PROTOCOLS["machado"], 0, 450, "terminated"),  # sticky actions, drawn by ALE from the same seed
         ("ms_pacman", PROTOCOLS["machado"], 37, 200, "truncated"),  # cut by the config
-        ("space_invaders", replace(PROTOCOLS["machado"], cut_frames=403), 0, 250, "truncated"),  # in mid-step
+        ("space_invaders", replace(PROTOCOLS["machado"], cut_frames=403), 0, 250, "truncated"),  # 100 whole steps
         ("freeway", replace(NO_NOOPS, stuck_frames=402), 0, 220, "truncated"),  # stuck
         ("pong", replace(NO_NOOPS, stuck_frames=400), 0, 200, ""),  # not stuck: it loses, which is a reward too
     ],

@@ -1,7 +1,8 @@
 """The 57 Atari games on ale-py's C++ vector environment, one frame per step; stacking happens in front of the network.
 
 The emulator's own settings are all given by a protocol. Three of the vector environment's habits are put right here:
-its no-ops count from 0 (a protocol's count from 1), it does not know SABER's stuck-agent rule, and it has no way to be
+its no-ops count from 0 (a protocol's count from 1); where it cuts an episode itself, it leaves before the last frame is
+drawn, and a truncated step bootstraps on that frame; and it does not know SABER's stuck-agent rule. It has no way to be
 saved, so a resumed run begins new episodes.
 """
 
@@ -17,6 +18,8 @@ from gdi.envs.protocols import Protocol
 from gdi.scores.games import canonical_game
 from gdi.types import Array, State
 
+NEVER_FRAMES = (1 << 31) - 1
+
 
 class AtariEnv:
     """N copies of one game; observations are single gray frames, [84, 84] bytes."""
@@ -27,14 +30,14 @@ class AtariEnv:
         from ale_py.vector_env import AtariVectorEnv
         from gymnasium.vector import AutoresetMode
 
-        repeat = protocol.action_repeat
+        game, repeat = canonical_game(env_id), protocol.action_repeat
         self.num_envs = num_envs
         self.protocol = protocol
         self._env: Any = AtariVectorEnv(
-            canonical_game(env_id),
+            game,
             num_envs,
             num_threads=min(num_envs, use_threads(threads)),
-            max_num_frames_per_episode=protocol.cut_after_frames(max_episode_steps),
+            max_num_frames_per_episode=NEVER_FRAMES,
             repeat_action_probability=protocol.sticky_action_prob,
             full_action_space=protocol.full_action_space,
             continuous=False,
@@ -52,10 +55,12 @@ class AtariEnv:
             reward_clipping=protocol.clip_rewards,
             use_fire_reset=protocol.fire_on_reset,
         )
-        self._stuck_steps = protocol.stuck_steps
+        self._own_frames = _start_frames(game) if protocol.max_noop_frames else 0
+        self._cut_steps, self._stuck_steps = protocol.cut_steps(max_episode_steps), protocol.stuck_steps
+        self._steps = np.zeros(num_envs, np.int64)
         self._steps_without_reward = np.zeros(num_envs, np.int64)
         self._resets = np.zeros(num_envs, bool)  # the coming step is a reset
-        self._stuck = np.zeros(num_envs, bool)  # of those, the ones that ALE does not know of
+        self._truncated = np.zeros(num_envs, bool)  # of those, the ones that we cut and ALE does not know of
         side = protocol.image_side
         self.spec = EnvSpec(
             observation_shape=(side, side, protocol.frame_stack),
@@ -69,32 +74,35 @@ class AtariEnv:
         # A child seed per copy (ALE's are 31-bit), not seed + i: runs 1 and 2 would share all copies but one.
         seeds = np.random.SeedSequence(seed).generate_state(self.num_envs) >> 1
         obs, info = self._env.reset(seed=seeds.astype(np.int64))
-        self._steps_without_reward[:] = 0
-        self._resets[:] = self._stuck[:] = False
+        self._steps[:] = self._steps_without_reward[:] = 0
+        self._resets[:] = self._truncated[:] = False
         return self._frames(self._with_noops(obs, info, np.ones(self.num_envs, bool)))
 
     def step(self, action: Array) -> StepResult:
-        obs, reward, terminated, truncated, info = self._env.step(action)
+        obs, reward, terminated, _, info = self._env.step(action)
         resets = self._resets
-        if self._stuck.any():
+        if self._truncated.any():
             # ALE played on in these; what it says of that is not part of any episode.
-            obs, info = self._reset_some(obs, self._stuck)
-            reward[self._stuck] = 0
-            terminated[self._stuck] = truncated[self._stuck] = False
+            obs, info = self._reset_some(obs, self._truncated)
+            reward[self._truncated] = 0
+            terminated[self._truncated] = False
         if resets.any():
             obs = self._with_noops(obs, info, resets)
-        truncated = truncated & ~terminated
-        self._stuck = np.zeros(self.num_envs, bool)
+        self._steps = np.where(resets, 0, self._steps + 1)
+        self._steps_without_reward = np.where(resets | (reward != 0), 0, self._steps_without_reward + 1)
+        cut = self._steps >= self._cut_steps
         if self._stuck_steps:
-            self._steps_without_reward = np.where(resets | (reward != 0), 0, self._steps_without_reward + 1)
-            self._stuck = (self._steps_without_reward >= self._stuck_steps) & ~terminated & ~truncated
-            truncated = truncated | self._stuck
-        self._resets = terminated | truncated
-        return StepResult(self._frames(obs), reward.astype(np.float32), terminated, truncated)
+            cut |= self._steps_without_reward >= self._stuck_steps
+        self._truncated = cut & ~terminated
+        self._resets = terminated | self._truncated
+        return StepResult(self._frames(obs), reward.astype(np.float32), terminated, self._truncated)
 
     def _with_noops(self, obs: Array, info: dict[str, Array], resets: Array) -> Array:
         """Draw the no-ops of new episodes again where they were none: uniform over 0..n given at least 1 is 1..n."""
-        while self.protocol.max_noop_frames and (none := resets & (info["episode_frame_number"] == 0)).any():
+        while (
+            self.protocol.max_noop_frames
+            and (none := resets & (info["episode_frame_number"] == self._own_frames)).any()
+        ):
             obs, info = self._reset_some(obs, none)
         return obs
 
@@ -114,3 +122,20 @@ class AtariEnv:
 
     def close(self) -> None:
         self._env.close()
+
+
+def _start_frames(game: str) -> int:
+    """Frames that a game plays by itself before anybody acts: 0 in most, 134 in Name This Game.
+
+    Sticky actions would make it a random number; no protocol has them together with no-ops.
+    """
+    from ale_py import ALEInterface, LoggerMode, roms
+
+    ALEInterface.setLoggerMode(LoggerMode.Error)
+    emulator = ALEInterface()
+    emulator.setFloat("repeat_action_probability", 0.0)
+    rom = roms.get_rom_path(game)
+    assert rom is not None  # ale-py brings the games of the benchmark
+    emulator.loadROM(rom)
+    emulator.reset_game()
+    return int(emulator.getEpisodeFrameNumber())

@@ -52,8 +52,7 @@ class AtariScreen:
             raise ValueError(f"AtariScreen does not know all settings of protocol {protocol.name!r}")
         self.protocol = protocol
         self._rng = rng
-        self._cut_frames = protocol.cut_after_frames(max_episode_steps)
-        self._stuck_steps = protocol.stuck_steps
+        self._cut_steps, self._stuck_steps = protocol.cut_steps(max_episode_steps), protocol.stuck_steps
         ALEInterface.setLoggerMode(LoggerMode.Error)
         self._ale: Any = ALEInterface()
         self._ale.setFloat("repeat_action_probability", protocol.sticky_action_prob)
@@ -75,8 +74,8 @@ class AtariScreen:
             self._ale.act(self._noop)
             if self._ale.game_over():
                 self._ale.reset_game()
-        # No-ops are not played frames: neither here nor in ALE's vector environment do they count towards the cut.
-        self._played_frames = self._steps_without_reward = 0
+        # No-ops are not steps, and do not count towards the cut.
+        self._steps = self._steps_without_reward = 0
         self._newest: Array = self._ale.getScreenGrayscale()
         self._before: Array = np.zeros_like(self._newest)
         return ScreenStep(self._observe(), 0.0, False, False, [ShownFrame(self._ale.getScreenRGB(), 0.0)])
@@ -88,9 +87,8 @@ class AtariScreen:
         for frames_left in range(self.protocol.action_repeat, 0, -1):
             reward = float(self._ale.act(self._actions[action]))
             frames.append(ShownFrame(self._ale.getScreenRGB(), reward))
-            self._played_frames += 1
             over = self._ale.game_over()
-            if over or self._played_frames >= self._cut_frames:
+            if over:
                 break  # before the screen is taken: so ALE does, and an episode's last observation shows it
             if frames_left == 2:
                 self._before = self._ale.getScreenGrayscale()
@@ -99,7 +97,8 @@ class AtariScreen:
         total = sum(frame.reward for frame in frames)
         self._steps_without_reward = 0 if total else self._steps_without_reward + 1
         stuck = 0 < self._stuck_steps <= self._steps_without_reward
-        truncated = not over and (self._played_frames >= self._cut_frames or stuck)
+        self._steps += 1
+        truncated = not over and (self._steps >= self._cut_steps or stuck)
         return ScreenStep(self._observe(), total, over, truncated, frames)
 
     def _draw_noops(self) -> int:

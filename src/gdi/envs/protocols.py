@@ -26,9 +26,10 @@ class Protocol:
     action_repeat: int = 4  # emulator frames per step, the last two max-pooled
     frame_stack: int = 4
 
-    def cut_after_frames(self, max_episode_steps: int) -> int:
-        """The protocol's cut, or a shorter one that a config asks for (0: none)."""
-        return min(self.cut_frames, max_episode_steps * self.action_repeat or self.cut_frames)
+    def cut_steps(self, max_episode_steps: int) -> int:
+        """The protocol's cut in steps, or a shorter one that a config asks for (0: none)."""
+        steps = self.cut_frames // self.action_repeat
+        return min(steps, max_episode_steps or steps)
 
     @property
     def stuck_steps(self) -> int:

@@ -91,7 +91,8 @@ class LiveConsole:
         elif kind == "evaluation":
             self._evaluation = event
             if self._live is None:
-                self._console.print(f"{event['steps']:>12,} steps  evaluation  {_evaluation_line(event)}")
+                line = f"{event['steps']:>12,} steps  evaluation  {_evaluation_line(event)}"
+                self._console.print(line, soft_wrap=True)
 
     def _plain(self, event: Event) -> None:
         self._last_plain = time.monotonic()
