@@ -236,3 +236,13 @@ def test_more_score_is_never_worse(scores: Array) -> None:
             assert metrics.STATISTICS[name](b) >= metrics.STATISTICS[name](a) - 1e-9
         assert metrics.optimality_gap(b) <= metrics.optimality_gap(a) + 1e-9
     assert metrics.hwrb(better, PAPER) >= metrics.hwrb(scores, PAPER)
+
+
+def test_one_score_of_one_game_is_normalised_by_that_games_own_numbers() -> None:
+    """Breakout: random 1.7, human 30.5, record 864."""
+    reference = load_reference("paper")
+    assert metrics.normalise("breakout", 30.5, reference)["hns"] == pytest.approx(1.0)
+    found = metrics.normalise("breakout", 16.1, reference)
+    assert found["hns"] == pytest.approx((16.1 - 1.7) / (30.5 - 1.7))
+    assert found["hwrns"] == found["saber"] == pytest.approx((16.1 - 1.7) / (864 - 1.7))
+    assert metrics.normalise("breakout", 10_000.0, reference)["saber"] == 2.0
