@@ -183,7 +183,7 @@ def test_observation_shapes() -> None:
         ("CartPole-v9", "CartPole-v1"),
         ("CartPoel-v1", "Did you mean 'CartPole-v1'"),
         ("MinAtar/Brekout-v0", "Did you mean 'MinAtar/Breakout-v0'"),
-        ("Breakout-v0", "MinAtar/Breakout-v0"),
+        ("Breakout-v0", "name it ALE/Breakout-v5"),
         ("Toy/Countin-v0", "Toy/Counting-v0"),
         ("Pendulum-v1", "Discrete"),
         ("Blackjack-v1", "Tuple"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gdi.config import EnvConfig
 from gdi.envs.base import VectorEnv
-from gdi.envs.names import is_atari
+from gdi.envs.names import canonical_env_id, is_atari
 from gdi.errors import UserError
 
 
@@ -14,6 +14,9 @@ def make_env(config: EnvConfig, num_envs: int | None = None, threads: int = 0) -
     ``threads`` (0: all cores) is for environments that step in threads of their own.
     """
     count = config.num_envs if num_envs is None else num_envs
+    if (canonical := canonical_env_id(config.id)) != config.id:
+        # Some of these spellings also name environments of ale-py's own, with its own defaults.
+        raise UserError(f"{config.id} is an Atari game: name it {canonical}, with a protocol.")
     family = config.id.partition("/")[0]
     if config.protocol and not is_atari(config.id):
         raise UserError(f"--env.protocol {config.protocol} is for Atari games, and {config.id} is none: drop it.")
