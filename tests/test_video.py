@@ -384,7 +384,7 @@ def test_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert main(["play", "ALE/Breakout-v5", "--seed", "3", "--video", "again.mp4", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["game"], told["protocol"], told["seed"], told["video"]) == ("breakout", "paper", 3, "again.mp4")
-    assert (told["length_steps"], told["length_frames"], told["truncated"]) == (26, 102, True)
+    assert (told["length_steps"], told["length_frames"], told["truncated"]) == (25, 100, True)
     assert f"score {told['score']:.0f}\n" in out
     assert (tmp_path / "again.mp4").read_bytes() == (tmp_path / "breakout-seed3.mp4").read_bytes()
 
