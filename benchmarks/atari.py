@@ -16,12 +16,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
-import subprocess
-import sys
 import time
-from typing import Any
+
+from rounds import SPEED, in_turns, machine, median
 
 GAME = "breakout"
 ENVS, ROLLOUT, BATCH_SEQUENCES, PASSES = 16, 20, 16, 2
@@ -66,16 +64,7 @@ def time_ppo(seconds: float, *, defaults: bool) -> dict[str, float]:
         while time.perf_counter() - begin < seconds / SLICES:
             model.learn(4 * ENVS * ROLLOUT, reset_num_timesteps=False)
         rates.append((games.transitions - before) / (time.perf_counter() - begin))
-    return {"steps_per_second": statistics.median(rates)}
-
-
-def measured(agent: str, seconds: int) -> dict[str, Any]:
-    if agent == "gdi":
-        command = [sys.executable, "-m", "gdi.cli.main", *GDI, "--seconds", str(seconds)]
-    else:
-        command = [sys.executable, __file__, "--agent", agent, "--seconds", str(seconds)]
-    result: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return result
+    return {SPEED: statistics.median(rates)}
 
 
 def main() -> None:
@@ -88,26 +77,21 @@ def main() -> None:
     if args.agent:
         print(json.dumps(time_ppo(args.seconds, defaults=args.agent == "ppo-defaults")))
         return
-    found: dict[str, list[dict[str, Any]]] = {"gdi": [], "ppo": [], "ppo-defaults": []}
-    for number in range(args.rounds):
-        for agent, results in found.items():
-            results.append(measured(agent, args.seconds))
-            print(f"round {number + 1}: {agent} {results[-1]['steps_per_second']:,.0f} steps/s", file=sys.stderr)
-
-    def median(agent: str, key: str) -> float:
-        return statistics.median(result[key] for result in found[agent])
-
-    ours, theirs, plain = (median(agent, "steps_per_second") for agent in found)
+    seconds = ["--seconds", str(args.seconds)]
+    commands = {"gdi": ["-m", "gdi.cli.main", *GDI, *seconds]}
+    commands |= {agent: [__file__, "--agent", agent, *seconds] for agent in ("ppo", "ppo-defaults")}
+    found = in_turns(commands, args.rounds)
+    ours, theirs, plain = (median(found, agent) for agent in commands)
     result = {
         "gdi_steps_per_second": round(ours, 1),
         "recurrent_ppo_steps_per_second": round(theirs, 1),
         "ratio": round(ours / theirs, 2),
         "recurrent_ppo_defaults_steps_per_second": round(plain, 1),
         "ratio_to_defaults": round(ours / plain, 2),
-        "ceiling_steps_per_second": round(median("gdi", "ceiling_steps_per_second"), 1),
-        "fraction_of_ceiling": round(median("gdi", "fraction_of_ceiling"), 3),
+        "ceiling_steps_per_second": round(median(found, "gdi", "ceiling_steps_per_second"), 1),
+        "fraction_of_ceiling": round(median(found, "gdi", "fraction_of_ceiling"), 3),
         "rounds": found,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "machine": machine(),
     }
     if args.json:
         print(json.dumps(result))

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from rounds import SPEED, in_turns, machine, median
 
 ENV = "MinAtar/Breakout-v0"
 ENVS, ROLLOUT, PASSES, HIDDEN = 64, 20, 8, 128
@@ -94,11 +91,6 @@ def time_ppo(steps: int) -> float:
     return (games.transitions - before) / (time.perf_counter() - begin)
 
 
-def measured(agent: str, steps: int) -> float:
-    command = [sys.executable, __file__, "--agent", agent, "--steps", str(steps)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=60_000, help="training steps of each measurement")
@@ -107,22 +99,19 @@ def main() -> None:
     parser.add_argument("--agent", choices=["gdi", "ppo"], help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.agent:
-        print({"gdi": time_gdi, "ppo": time_ppo}[args.agent](args.steps))
+        print(json.dumps({SPEED: {"gdi": time_gdi, "ppo": time_ppo}[args.agent](args.steps)}))
         return
-    speeds: dict[str, list[float]] = {"gdi": [], "ppo": []}
-    for number in range(args.rounds):
-        for agent, values in speeds.items():
-            values.append(measured(agent, args.steps))
-            print(f"round {number + 1}: {agent} {values[-1]:,.0f} steps/s", file=sys.stderr)
-    ours, theirs = (statistics.median(speeds[agent]) for agent in ("gdi", "ppo"))
+    sides = ("gdi", "ppo")
+    found = in_turns({side: [__file__, "--agent", side, "--steps", str(args.steps)] for side in sides}, args.rounds)
+    ours, theirs = (median(found, side) for side in sides)
     result = {
         "env": ENV,
         "gdi_steps_per_second": round(ours, 1),
         "ppo_steps_per_second": round(theirs, 1),
         "ratio": round(ours / theirs, 3),
-        "rounds": speeds,
+        "rounds": {side: [result[SPEED] for result in results] for side, results in found.items()},
         "passes_per_sample": PASSES,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "machine": machine(),
     }
     if args.json:
         print(json.dumps(result))

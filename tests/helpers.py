@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from gdi.acting import Actor, ParameterServer
+from gdi.cli.main import main
 from gdi.clock import Clock
 from gdi.config import Config, LearnerConfig
 from gdi.envs.base import VectorEnv
@@ -127,6 +128,16 @@ def network_of(run_dir: Path) -> dict[str, Any]:
     state = CheckpointStore(run_dir / "checkpoints", 3, pytest.fail).newest()
     assert state is not None
     return dict(state["system"]["learner"]["network"])
+
+
+def fails(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The command ends with exit code 2, nothing on stdout and one line on stderr, which is returned."""
+    assert main(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("gdi: error: ")
+    return err
 
 
 class Listener:

@@ -9,7 +9,7 @@ import pytest
 
 import gdi
 from gdi.cli.main import COMMANDS, main
-from helpers import tiny_config
+from helpers import fails, tiny_config
 
 TINY = [
     "--env=MinAtar/Breakout-v0",
@@ -28,16 +28,6 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
     gdi.train(tiny_config(), folder)
     return folder
-
-
-def fails(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """Exit code 2, nothing on stdout, one line on stderr."""
-    assert main(argv) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith("gdi: error: ")
-    return err
 
 
 def test_train_json_is_one_object_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

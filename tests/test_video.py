@@ -24,7 +24,7 @@ from gdi.envs.protocols import PROTOCOLS, Protocol
 from gdi.errors import UserError
 from gdi.evaluation.video import Mp4Writer, RecordedEpisode, caption, check_recording, draw, record, video_size
 from gdi.types import Array, Index
-from helpers import tiny_config
+from helpers import fails, tiny_config
 
 NO_NOOPS = replace(PROTOCOLS["paper"], max_noop_frames=0)
 WIDTH, HEIGHT, STRIP = 480, 688, 58
@@ -399,15 +399,6 @@ def _nothing_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(gdi.Agent, "evaluate", played)
     monkeypatch.setattr(AtariScreen, "reset", played)
-
-
-def fails(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    assert main(argv) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith("gdi: error: ")
-    return err
 
 
 @pytest.mark.usefixtures("_nothing_is_played")
