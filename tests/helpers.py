@@ -78,7 +78,7 @@ def randomise_advantages(network: AgentNetwork) -> None:
 
 
 def collect_windows(actor: Actor, count: int) -> list[Sequence]:
-    return [actor.collect(lambda env: Index(1.0, 2.0, 0.5), 10**9)[0] for _ in range(count)]
+    return [actor.collect(lambda envs: [Index(1.0, 2.0, 0.5)] * len(envs), 10**9)[0] for _ in range(count)]
 
 
 def random_batch(config: Config, spec: Any, batch: int, seed: int = 0) -> Sequence:

@@ -126,10 +126,10 @@ def test_one_index_per_episode_and_the_return_belongs_to_it() -> None:
     actor, _ = make_actor(make_toy("Toy/Counting-v0", ENVS), config)
     given: dict[int, list[Index]] = {env: [] for env in range(ENVS)}
 
-    def propose(env: int) -> Index:
-        index = Index(float(env), float(len(given[env])), 0.5)  # names its environment and episode
-        given[env].append(index)
-        return index
+    def propose(envs: list[int]) -> list[Index]:
+        for env in envs:  # each names its environment and episode
+            given[env].append(Index(float(env), float(len(given[env])), 0.5))
+        return [given[env][-1] for env in envs]
 
     windows, ended = [], []
     for _ in range(10):
@@ -152,7 +152,7 @@ def test_one_index_per_episode_and_the_return_belongs_to_it() -> None:
 def test_budget_is_met_exactly(budget: int) -> None:
     config = tiny_config("Toy/Counting-v0", sequence_steps=6)
     actor, _ = make_actor(make_toy("Toy/Counting-v0", ENVS), config)
-    window, ended = actor.collect(lambda env: Index(1.0, 1.0, 0.5), budget)
+    window, ended = actor.collect(lambda envs: [Index(1.0, 1.0, 0.5)] * len(envs), budget)
     # 4 copies, 6 steps: copy 0 ends after 5 steps and resets in the 6th, so at most 4 · 6 − 1 transitions fit.
     assert window.valid.sum() == min(budget, 23)
     for episode in ended:
@@ -165,7 +165,7 @@ def test_an_episode_that_ends_beyond_the_budget_is_not_reported() -> None:
     config = tiny_config("Toy/Counting-v0", sequence_steps=8)
     for budget, expected in ((16, []), (17, [0]), (20, [0]), (21, [0, 1]), (24, [0, 1]), (25, [0, 1, 2])):
         actor, _ = make_actor(make_toy("Toy/Counting-v0", ENVS), config)
-        window, ended = actor.collect(lambda env: Index(1.0, 1.0, 0.5), budget)
+        window, ended = actor.collect(lambda envs: [Index(1.0, 1.0, 0.5)] * len(envs), budget)
         assert window.valid.sum() == budget
         assert [episode.env for episode in ended] == expected
 
@@ -175,9 +175,9 @@ def test_pulls_at_its_interval_and_records_the_version() -> None:
     env = make_toy("Toy/Counting-v0", ENVS)
     actor, network = make_actor(env, config)
     params = {k: v.clone() for k, v in network.state_dict().items()}
-    first, _ = actor.collect(lambda env: Index(1.0, 1.0, 0.5), 10**9)
+    first, _ = actor.collect(lambda envs: [Index(1.0, 1.0, 0.5)] * len(envs), 10**9)
     actor._parameters.push(params, 9)
-    second, _ = actor.collect(lambda env: Index(1.0, 1.0, 0.5), 10**9)
+    second, _ = actor.collect(lambda envs: [Index(1.0, 1.0, 0.5)] * len(envs), 10**9)
     # Steps 0-7 are the first window; pulls fall on steps 0, 5, 10, 15.
     assert (first.version == 0).all()
     assert second.version[:, 0].tolist() == [0, 0, 9, 9, 9, 9, 9, 9]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gdi.acting import Collector
 from gdi.config import LearnerConfig
-from gdi.types import Sequence, gather_columns
+from gdi.types import Sequence, gather_columns, sequence_of
 
 T = 3
 
@@ -38,10 +38,10 @@ def names(batch: Sequence) -> list[tuple[int, int]]:
     return [(int(w), int(c)) for w, c in batch.obs[0]]
 
 
-def drain(collector: Collector, *, partial: bool = False) -> list[list[tuple[int, int]]]:
+def drain(collector: Collector[Sequence], *, partial: bool = False) -> list[list[tuple[int, int]]]:
     batches = []
-    while (batch := collector.next_batch(allow_partial=partial)) is not None:
-        batches.append(names(batch))
+    while (uses := collector.next_uses(allow_partial=partial)) is not None:
+        batches.append(names(gather_columns(uses)))
     return batches
 
 
@@ -55,7 +55,7 @@ def config(batch: int, replay: int, span: int) -> LearnerConfig:
     windows=st.integers(1, 12), seed=st.integers(0, 99),
 )  # fmt: skip
 def test_every_sequence_is_trained_exactly_replay_times(batch, columns, replay, span, windows, seed) -> None:
-    collector = Collector(config(batch, replay, span), np.random.default_rng(seed))
+    collector = Collector(config(batch, replay, span), np.random.default_rng(seed), sequence_of)
     seen: Counter[tuple[int, int]] = Counter()
     for number in range(windows):
         collector.add(window(number, columns))
@@ -75,7 +75,7 @@ def test_every_sequence_is_trained_exactly_replay_times(batch, columns, replay, 
 
 
 def test_uses_are_spread_over_the_span() -> None:
-    collector = Collector(config(4, replay=3, span=6), np.random.default_rng(0))
+    collector = Collector(config(4, replay=3, span=6), np.random.default_rng(0), sequence_of)
     ages: list[int] = []
     for number in range(12):
         collector.add(window(number, 4))
@@ -84,7 +84,7 @@ def test_uses_are_spread_over_the_span() -> None:
 
 
 def test_no_sequence_twice_in_one_batch_even_when_uses_fall_due_together() -> None:
-    collector = Collector(config(8, replay=4, span=1), np.random.default_rng(0))
+    collector = Collector(config(8, replay=4, span=1), np.random.default_rng(0), sequence_of)
     collector.add(window(0, 8))
     batches = drain(collector)
     assert len(batches) == 4
@@ -92,25 +92,25 @@ def test_no_sequence_twice_in_one_batch_even_when_uses_fall_due_together() -> No
 
 
 def test_batches_are_shuffled() -> None:
-    collector = Collector(config(16, replay=1, span=1), np.random.default_rng(0))
+    collector = Collector(config(16, replay=1, span=1), np.random.default_rng(0), sequence_of)
     collector.add(window(0, 16))
     (batch,) = drain(collector)
     assert batch != sorted(batch)
 
 
 def test_back_pressure() -> None:
-    collector = Collector(config(4, replay=2, span=2), np.random.default_rng(0))
+    collector = Collector(config(4, replay=2, span=2), np.random.default_rng(0), sequence_of)
     assert collector.has_room
     collector.add(window(0, 4))
     assert not collector.has_room
     with pytest.raises(RuntimeError, match="full"):
         collector.add(window(1, 4))
-    collector.next_batch()
+    collector.next_uses()
     assert collector.has_room
 
 
 def test_state_round_trip_continues_identically() -> None:
-    def feed(collector: Collector, numbers: range) -> list[list[tuple[int, int]]]:
+    def feed(collector: Collector[Sequence], numbers: range) -> list[list[tuple[int, int]]]:
         batches = []
         for number in numbers:
             collector.add(window(number, 5))
@@ -118,11 +118,11 @@ def test_state_round_trip_continues_identically() -> None:
         collector.finish()
         return batches + drain(collector, partial=True)
 
-    one = Collector(config(4, replay=3, span=4), np.random.default_rng(1))
+    one = Collector(config(4, replay=3, span=4), np.random.default_rng(1), sequence_of)
     for number in range(5):
         one.add(window(number, 5))
         drain(one)
-    two = Collector(config(4, replay=3, span=4), np.random.default_rng(99))
+    two = Collector(config(4, replay=3, span=4), np.random.default_rng(99), sequence_of)
     two.load_state_dict(one.state_dict())
     assert feed(one, range(5, 9)) == feed(two, range(5, 9))
 

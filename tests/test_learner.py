@@ -338,7 +338,7 @@ def learned_value(*, truncation_ends_the_world: bool) -> float:
     part = Learner(network, config, CPU)
     window: Sequence | None = None
     for _ in range(200):
-        window, _ = actor.collect(lambda env: Index(1.0, 1.0, 0.5), 10**9)
+        window, _ = actor.collect(lambda envs: [Index(1.0, 1.0, 0.5)] * len(envs), 10**9)
         if truncation_ends_the_world:
             window = replace(window, terminated=window.truncated)
         part.update(window)

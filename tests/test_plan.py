@@ -13,9 +13,10 @@ from gdi.envs.base import EnvSpec
 from gdi.errors import UserError
 from gdi.networks import make_network
 from gdi.presets import make_config
+from gdi.runtime import parts as making
 from gdi.runtime import plan as planning
+from gdi.runtime.local import build
 from gdi.runtime.plan import GIB, MemoryPlan, check_fits, plan_memory, saved_bytes_per_step
-from gdi.runtime.system import build
 from helpers import tiny_config
 
 ATARI = EnvSpec((84, 84, 4), np.dtype(np.uint8), 18, frames_per_step=4, frame_stack=4)
@@ -59,15 +60,13 @@ def test_what_does_not_fit_is_refused_in_one_line_before_it_is_made(monkeypatch:
     made: list[int] = []
     real = planning.memory_bytes()
     assert real is None or real > 1 << 28
-    from gdi.runtime import system
-
-    original = system.make_env
+    original = making.make_env
 
     def counting(config: object, num_envs: int | None = None, threads: int = 0) -> object:
         made.append(num_envs or 0)
         return original(config, num_envs, threads)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(system, "make_env", counting)
+    monkeypatch.setattr(making, "make_env", counting)
     config = tiny_config()
     with pytest.raises(UserError, match=r"does not fit.*Lower --env\.num-envs") as caught:
         build(replace(config, env=replace(config.env, num_envs=10**8)))

@@ -14,10 +14,9 @@ import pytest
 import gdi
 from gdi.api import read_config
 from gdi.errors import UserError
-from gdi.iteration import reweight, sample
 from gdi.runtime.checkpoint import CheckpointStore
+from gdi.runtime.local import build
 from gdi.runtime.lock import run_lock
-from gdi.runtime.system import build
 from helpers import network_of, read_lines, stop_after, tiny_config, with_lstm
 
 
@@ -132,8 +131,8 @@ def test_a_controller_per_environment_learns_from_its_own_episodes_only() -> Non
     system = build(config)
     episodes = []
     for _ in range(20):
-        ended_in_window = sample(system.parts, 10**9)[1]
-        reweight(system.parts, ended_in_window)
+        ended_in_window = system.parts.sample(10**9).episodes
+        system.parts.reweight(ended_in_window)
         episodes += ended_in_window
     ended = Counter(episode.env for episode in episodes)
     assert len(ended) == len(system.parts.controllers) == config.env.num_envs

@@ -5,17 +5,25 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
 
 from gdi import policy
-from gdi.config import Config, config_from_json, config_to_json, differences, validate
+from gdi.config import (
+    Config,
+    PlacementConfig,
+    config_from_json,
+    config_to_json,
+    differences,
+    validate,
+    validate_placement,
+)
 from gdi.controller import make_controller
 from gdi.envs import make_env
 from gdi.envs.atari_screen import seeded_screen
@@ -30,12 +38,16 @@ from gdi.report.console import Quiet
 from gdi.report.runlog import RunLog
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.events import Notices, Sink
-from gdi.runtime.local import LocalRun
+from gdi.runtime.faults import PartLost, Stalled
+from gdi.runtime.local import build
 from gdi.runtime.lock import run_lock
-from gdi.runtime.system import System, build, child_seed
+from gdi.runtime.parts import child_seed
+from gdi.runtime.run import Run, System
 from gdi.types import Array, Index
 
 CONFIG, CHECKPOINTS = "config.json", "checkpoints"
+# So often may a part be lost before there is another checkpoint.
+FRUITLESS_SESSIONS = 3
 
 
 class Watcher(Sink, Protocol):
@@ -140,46 +152,71 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
 
 
 def train(
-    config: Config, run_dir: str | Path | None = None, *, resume: bool = False, console: Watcher | None = None
+    config: Config,
+    run_dir: str | Path | None = None,
+    *,
+    resume: bool = False,
+    console: Watcher | None = None,
+    runtime: Literal["local", "ray"] = "local",
+    placement: PlacementConfig | None = None,
+    ray_address: str = "",
 ) -> TrainResult:
     """Train an agent; ``run_dir`` keeps config, logs and checkpoints (by default a new folder under ``runs/``).
 
     With ``resume`` a run that was stopped continues from its newest whole checkpoint; a folder that is empty or missing
-    simply starts. Same config, same machine: same run.
+    simply starts. Same config, same machine: same run. ``runtime="ray"`` puts the parts on the Ray cluster at
+    ``ray_address`` (by default one that is started on this machine) as ``placement`` says.
     """
     validate(config)
     folder = default_run_dir(config) if run_dir is None else Path(run_dir)
+    with closing(console or Quiet()) as screen:
+        watchers = Notices(screen)
+        if runtime == "local":
+            return _train(lambda: build(config), config, folder, resume, watchers)
+        placement = validate_placement(placement or PlacementConfig(), config)
+        from gdi.runtime.ray.cluster import cluster
+
+        with cluster(ray_address, placement):
+            from gdi.runtime.ray.system import RaySystem  # not before: it needs Ray
+
+            def place() -> System:
+                return RaySystem(config, placement, watchers.notice, folder)
+
+            return _train(place, config, folder, resume, watchers)
+
+
+def _train(make: Callable[[], System], config: Config, folder: Path, resume: bool, watchers: Notices) -> TrainResult:
     # Build first: an environment that cannot be trained on must leave no folder behind.
-    system = build(config)
+    system = make()
     try:
         continues = prepare_run_dir(folder, config, resume=resume)
-        with run_lock(folder):
-            return _run(system, folder, continues, console or Quiet())
+        with run_lock(folder), closing(RunLog(folder)) as log, stop_on_signal() as stop:
+            watchers.add(log)
+            store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, watchers.notice)
+            lost: list[tuple[int, PartLost]] = []  # (steps at which its session began, what was lost)
+            while True:
+                run = Run(system, log, watchers, store)
+                resumed = run.resume() if continues else False
+                if not lost:
+                    text = f"{start_text(config, folder, run.steps, resumed)}\n{system.text()}"
+                    watchers.event({"kind": "start", "steps": run.steps, "text": text})
+                begin = run.steps
+                try:
+                    evaluation = run.train(stop)
+                    break
+                except PartLost as error:
+                    lost.append((begin, error))
+                    if [steps for steps, _ in lost[-FRUITLESS_SESSIONS:]] == [begin] * FRUITLESS_SESSIONS:
+                        raise Stalled(
+                            f"lost {FRUITLESS_SESSIONS} times since one checkpoint", str(lost[0][1])
+                        ) from None
+                    watchers.notice(f"Back to the newest checkpoint, for a part of the run is lost: {error}")
+                system.close()
+                system = make()
+                continues = True
     finally:
         system.close()
-
-
-def _run(system: System, folder: Path, continues: bool, console: Watcher) -> TrainResult:
-    config = system.config
-    log = RunLog(folder)
-    watchers = Notices(log, console)
-
-    def warn(text: str) -> None:
-        watchers.event({"kind": "notice", "text": text})
-
-    run = LocalRun(system, log, watchers, CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, warn))
-    try:
-        with stop_on_signal() as stop:
-            resumed = run.resume() if continues else False
-            text = f"{start_text(config, folder, run.steps, resumed)}\n{system.plan.text()}"
-            watchers.event({"kind": "start", "steps": run.steps, "text": text})
-            evaluation = run.train(stop)
-    finally:
-        console.close()
-        log.close()
-    return TrainResult(
-        folder, run.steps, run.frames, system.parts.learner.updates, run.seconds, run.finished, evaluation
-    )
+    return TrainResult(folder, run.steps, run.frames, system.updates, run.seconds, run.finished, evaluation)
 
 
 def start_text(config: Config, folder: Path, steps: int, resumed: bool) -> str:

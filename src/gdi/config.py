@@ -183,11 +183,44 @@ class RunConfig:
     device: str = "auto"
     """Where the networks of learner, actor and evaluator live: auto, cpu or cuda."""
     overlap: bool = False
-    """Act and learn at the same time, the data one window older: for a GPU, or a slow environment on several cores."""
+    """Act and learn at the same time, the data one window older: for a GPU, or a slow environment on several cores.
+    On Ray they always do, but in lockstep."""
     compile: bool = False
     """Compile the torsos with torch.compile: a minute at the start, for long runs on a GPU; needs a C++ compiler."""
     threads: int = 0
     """Threads of torch, and of the Atari emulators; at most one per core that this process may use; 0: all."""
+
+
+@dataclass(frozen=True)
+class PlacementConfig:
+    """How many of each part a Ray cluster runs, and with what. A run may be resumed with another placement."""
+
+    actors: int = 1
+    """Actors, each a process with environments of its own. More may join and some may leave while a run goes on."""
+    envs_per_actor: int = 0
+    """Environments of each actor; 0 shares --env.num-envs out evenly."""
+    actor_cpus: float = 1.0
+    """CPUs that Ray reserves for each actor, and (rounded down, at least 1) its threads."""
+    actor_gpus: float = 0.0
+    """GPUs, or a share of one, for each actor."""
+    learners: int = 1
+    """Learners that share every batch and sum their gradients with torch.distributed; one per GPU."""
+    learner_cpus: float = 1.0
+    """CPUs for each learner, and its threads."""
+    learner_gpus: float = 0.0
+    """GPUs for each learner."""
+    evaluator_cpus: float = 1.0
+    """CPUs for the evaluator, and its threads."""
+    evaluator_gpus: float = 0.0
+    """GPUs for the evaluator."""
+    queue_windows: int = 2
+    """Windows an actor may be ahead of the learner: the one it plays and those that wait. Then it pauses."""
+    lockstep: bool = False
+    """One actor, nothing ahead: the same run as the local runtime, bit by bit. For tests, not for speed."""
+    hang_seconds: float = 300.0
+    """An actor that plays one window for longer than this is taken for hung, killed and replaced."""
+    stall_seconds: float = 900.0
+    """Without a window or an update for this long the run stops and shows the first error."""
 
 
 @dataclass(frozen=True)
@@ -314,6 +347,30 @@ def validate(config: Config) -> Config:
         f"--run.device must be auto, cpu or cuda, not {config.run.device!r}.",
     )
     return config
+
+
+def validate_placement(placement: PlacementConfig, config: Config) -> PlacementConfig:
+    """Return the placement, or raise UserError with the first thing that cannot work for this config."""
+    _check_types(placement, "--placement.")
+
+    def need(condition: bool, message: str) -> None:
+        if not condition:
+            raise UserError(f"--placement.{message}")
+
+    for name in ("actors", "learners", "queue_windows", "hang_seconds", "stall_seconds"):
+        need(getattr(placement, name) > 0, f"{name.replace('_', '-')} must be greater than 0.")
+    for f in fields(placement):
+        need(getattr(placement, f.name) >= 0, f"{f.name.replace('_', '-')} must be 0 or more.")
+    num_envs = config.env.num_envs
+    need(
+        placement.envs_per_actor > 0 or num_envs % placement.actors == 0,
+        f"actors {placement.actors} cannot share --env.num-envs {num_envs} out evenly: change one of them, or set "
+        "--placement.envs-per-actor.",
+    )
+    if placement.lockstep:
+        need(placement.actors == 1, "lockstep means one actor: drop --placement.actors.")
+        need(not config.run.overlap, "lockstep samples and learns in turns: add --run.no-overlap.")
+    return placement
 
 
 def _check_types(section: Any, prefix: str) -> None:

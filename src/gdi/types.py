@@ -83,6 +83,11 @@ class Sequence:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
+def sequence_of(arrays: dict[str, Array]) -> Sequence:
+    """The inverse of ``Sequence.arrays``."""
+    return Sequence(**arrays)
+
+
 # The only field without a time axis: its columns are on axis 0.
 COLUMN_AXIS = {name: 0 if name == "state" else 1 for name in (field.name for field in fields(Sequence))}
 

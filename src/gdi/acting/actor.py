@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from gdi import policy
-from gdi.acting.parameters import ParameterServer
+from gdi.acting.parameters import Parameters
 from gdi.clock import Clock
 from gdi.config import LearnerConfig
 from gdi.envs.base import VectorEnv
@@ -17,6 +17,9 @@ from gdi.networks.frames import stack_indices
 from gdi.types import Array, EpisodeEnd, Index, Sequence, State
 
 CPU = torch.device("cpu")
+
+# Gives these environments the λ of their next episodes.
+Propose = Callable[[list[int]], list[Index]]
 
 
 def _empty_window(length: int, env: VectorEnv, state: Array) -> Sequence:
@@ -51,7 +54,7 @@ class Actor:
         self,
         env: VectorEnv,
         network: AgentNetwork,
-        parameters: ParameterServer,
+        parameters: Parameters,
         config: LearnerConfig,
         generator: torch.Generator,
         clock: Clock,
@@ -90,8 +93,8 @@ class Actor:
         self._length_steps = np.zeros(n, np.int64)
         self._state = self._network.initial_state(n).to(self._device)
 
-    def collect(self, propose: Callable[[int], Index], max_transitions: int) -> tuple[Sequence, list[EpisodeEnd]]:
-        """Sample one window under P_Λ (``propose`` gives environment i its next λ) and at most ``max_transitions``.
+    def collect(self, propose: Propose, max_transitions: int) -> tuple[Sequence, list[EpisodeEnd]]:
+        """Sample one window under P_Λ (``propose`` draws from it) and at most ``max_transitions``.
 
         Returns the window and the episodes that ended in it. A budget that runs out mid-window leaves the rest of the
         window empty, so a run ends on exactly the transitions it was asked for.
@@ -129,7 +132,7 @@ class Actor:
         window: Sequence,
         states: Array,
         t: int,
-        propose: Callable[[int], Index],
+        propose: Propose,
         left: int,
         ended: list[EpisodeEnd],
     ) -> int:
@@ -137,9 +140,9 @@ class Actor:
         if self._acted_steps % self._pull_every_steps == 0:
             self._pull()
         self._acted_steps += 1
-        for i in np.flatnonzero(self._needs_index):
-            self._index[i] = propose(int(i))
-        self._needs_index[:] = False
+        if self._needs_index.any():
+            self._index[self._needs_index] = propose(np.flatnonzero(self._needs_index).tolist())
+            self._needs_index[:] = False
 
         with self._clock.measure("inference"):
             states[t] = self._state.cpu().numpy()

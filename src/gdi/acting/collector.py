@@ -1,4 +1,4 @@
-"""The data collector: holds windows of sequences and hands out batches, each sequence exactly R times.
+"""The data collector: holds windows of sequences and says what is trained next, each sequence exactly R times.
 
 With ``replay`` R and ``replay_span_windows`` W, the uses of a window are due when it is 0, W/R, 2W/R, ... windows old:
 the first at once, the others spread over the next W windows. Nothing older than W windows is ever trained, so memory
@@ -8,28 +8,51 @@ holds at most W of them, and those of an unfinished batch. What falls due togeth
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from gdi.config import LearnerConfig
-from gdi.types import Sequence, State, gather_columns
+from gdi.types import Array, State
 
 
-class Collector:
-    """Windows in, batches out."""
+class Window(Protocol):
+    """A window of sequences, or something that stands for one kept elsewhere."""
 
-    def __init__(self, config: LearnerConfig, rng: np.random.Generator) -> None:
+    @property
+    def num_sequences(self) -> int: ...
+
+    @property
+    def num_bytes(self) -> int: ...
+
+    def arrays(self) -> dict[str, Array]: ...
+
+
+W = TypeVar("W", bound=Window)
+Uses = list[tuple[W, Array]]
+"""One batch: columns of windows."""
+
+
+class Collector(Generic[W]):
+    """Windows in, batches out, as columns of windows: whoever trains them gathers them."""
+
+    def __init__(
+        self, config: LearnerConfig, rng: np.random.Generator, restore: Callable[[dict[str, Array]], W]
+    ) -> None:
+        """``restore`` makes a window out of its arrays, when a checkpoint is loaded."""
+        self._restore = restore
         self._batch_size = config.batch_size_sequences
         self._replay = config.replay
         self._span = config.replay_span_windows
         self._rng = rng
-        self._windows: dict[int, Sequence] = {}
+        self._windows: dict[int, W] = {}
         self._added = 0  # windows so far: the clock by which uses fall due
         self._uses_scheduled: dict[int, int] = {}
         self._due: list[tuple[int, int]] = []  # (window, column), in the order they will be trained
         self._finished = False
 
-    def add(self, window: Sequence) -> None:
+    def add(self, window: W) -> None:
         """Take a new window, and schedule every use that falls due at its arrival.
 
         Call it only when ``has_room``: the collector holds what it promised to train, and drops nothing.
@@ -80,7 +103,7 @@ class Collector:
     def num_bytes(self) -> int:
         return sum(window.num_bytes for window in self._windows.values())
 
-    def next_batch(self, *, allow_partial: bool = False) -> Sequence | None:
+    def next_uses(self, *, allow_partial: bool = False) -> Uses[W] | None:
         """The next batch that is due, or None. ``allow_partial`` gives the last, smaller one too."""
         if not self._due or (len(self._due) < self._batch_size and not allow_partial):
             return None
@@ -88,9 +111,9 @@ class Collector:
         columns: dict[int, list[int]] = {}
         for key, column in chosen:
             columns.setdefault(key, []).append(column)
-        batch = gather_columns([(self._windows[key], np.array(c)) for key, c in columns.items()])
+        uses = [(self._windows[key], np.array(c)) for key, c in columns.items()]
         self._forget()
-        return batch
+        return uses
 
     def _forget(self) -> None:
         """Drop windows whose every use has been handed out."""
@@ -116,5 +139,5 @@ class Collector:
         self._finished = bool(state["finished"])
         self._due = [(int(key), int(column)) for key, column in np.asarray(state["due"])]
         by_age = sorted(state["windows"].items(), key=lambda item: int(item[0]))
-        self._windows = {int(key): Sequence(**kept["arrays"]) for key, kept in by_age}
+        self._windows = {int(key): self._restore(kept["arrays"]) for key, kept in by_age}
         self._uses_scheduled = {int(key): int(kept["uses_scheduled"]) for key, kept in by_age}

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 from gdi.cli.parsing import OneLineParser, whole_number
-from gdi.cli.train import chosen_config
+from gdi.cli.train import parse
 from gdi.errors import UserError
 
 
@@ -25,14 +25,17 @@ def run(argv: list[str]) -> int:
         return 0
     if args.seconds < 1:
         raise UserError(f"--seconds must be greater than 0, not {args.seconds}.")
-    config, run_dir, resume, as_json = chosen_config(rest)
-    if run_dir is not None or resume or any(word.partition("=")[0] == "--steps" for word in rest):
+    choice = parse(rest)
+    if choice.runtime != "local":
+        raise UserError("gdi bench measures the local runtime: no --runtime here.")
+    if choice.run_dir is not None or choice.resume or any(word.partition("=")[0] == "--steps" for word in rest):
         raise UserError("gdi bench runs for --seconds and keeps nothing: no --steps, --run-dir or --resume here.")
 
     from gdi.runtime.bench import bench
 
+    config = choice.config
     result = bench(config, args.seconds)
-    if as_json:
+    if choice.json:
         numbers = asdict(result)
         print(json.dumps({"env": config.env.id, "preset": config.preset, "scale": config.scale, **numbers}))
         return 0

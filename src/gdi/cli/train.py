@@ -7,6 +7,7 @@ import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from gdi.cli.parsing import OneLineParser, fields_help, parse_fields, whole_number
 from gdi.config import (
@@ -17,14 +18,17 @@ from gdi.config import (
     IndexSpaceConfig,
     LearnerConfig,
     NetworkConfig,
+    PlacementConfig,
     RunConfig,
     validate,
+    validate_placement,
 )
 from gdi.envs.names import canonical_env_id
 from gdi.errors import UserError
 from gdi.presets import PRESETS, SCALES, make_config
 
 PROG = "gdi train"
+PLACEMENT = PlacementConfig()
 
 
 @dataclass(frozen=True)
@@ -38,16 +42,32 @@ class Sections:
     learner: LearnerConfig
     evaluation: EvaluationConfig
     run: RunConfig
+    placement: PlacementConfig = PLACEMENT
+    """Only with --runtime ray."""
 
 
-SECTION_NAMES = tuple(Sections.__dataclass_fields__)
+# All but the placement, which is no part of a run's config: a run may be resumed with another one.
+SECTION_NAMES = tuple(name for name in Sections.__dataclass_fields__ if name != "placement")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the command line asks for."""
+
+    config: Config
+    run_dir: Path | None
+    resume: bool
+    json: bool
+    runtime: Literal["local", "ray"]
+    ray_address: str
+    placement: PlacementConfig
 
 
 def make_parser() -> OneLineParser:
     parser = OneLineParser(
         prog=PROG,
         usage="gdi train [PRESET] --env ENV [--steps N] [--seed S] [--scale SCALE] [--run-dir DIR] [--resume] "
-        "[--json] [--SECTION.FIELD VALUE ...]",
+        "[--runtime {local,ray}] [--ray-address ADDRESS] [--json] [--SECTION.FIELD VALUE ...]",
         description=f"Train a GDI agent on an environment. PRESET is one of {', '.join(PRESETS)} (default: gdi-i3).",
         add_help=False,
     )
@@ -57,6 +77,10 @@ def make_parser() -> OneLineParser:
     parser.add_argument("--scale", help=f"one of {', '.join(SCALES)} (default: what fits the environment)")
     parser.add_argument("--run-dir", type=Path, help="where the run is kept (default: a new folder under runs/)")
     parser.add_argument("--resume", action="store_true", help="continue the run in --run-dir where it was stopped")
+    parser.add_argument("--runtime", choices=["local", "ray"], default="local", help="where it runs (default: local)")
+    parser.add_argument(
+        "--ray-address", help="with --runtime ray: auto or host:port of a cluster (default: start one on this machine)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
     parser.add_argument("-h", "--help", action="store_true", help="show this help")
     return parser
@@ -77,8 +101,7 @@ def split_preset(argv: list[str]) -> tuple[str | None, list[str]]:
     return None, argv
 
 
-def chosen_config(argv: list[str]) -> tuple[Config, Path | None, bool, bool]:
-    """-> config, run folder, resume, json."""
+def parse(argv: list[str]) -> Choice:
     parser = make_parser()
     preset, options = split_preset(argv)
     args, rest = parser.parse_known_args(options)
@@ -108,8 +131,15 @@ def chosen_config(argv: list[str]) -> tuple[Config, Path | None, bool, bool]:
         config = make_config(preset or "gdi-i3", env_id, scale=args.scale, steps=args.steps, seed=args.seed or 0)
     sections = Sections(**{name: getattr(config, name) for name in SECTION_NAMES})
     sections = parse_fields(sections, rest, PROG, parser.option_names())
-    config = replace(config, **{name: getattr(sections, name) for name in SECTION_NAMES})
-    return validate(config), args.run_dir, args.resume, args.json
+    config = validate(replace(config, **{name: getattr(sections, name) for name in SECTION_NAMES}))
+    if args.runtime == "local":
+        for option, given in (("--ray-address", args.ray_address), ("--placement", sections.placement != PLACEMENT)):
+            if given:
+                raise UserError(f"{option} is for --runtime ray, and this is the local runtime: add it, or drop both.")
+    else:
+        validate_placement(sections.placement, config)
+    address = args.ray_address or ""
+    return Choice(config, args.run_dir, args.resume, args.json, args.runtime, address, sections.placement)
 
 
 def run(argv: list[str]) -> int:
@@ -120,23 +150,37 @@ def run(argv: list[str]) -> int:
         shown = make_config(preset or "gdi-i3", args.env or "", scale=args.scale)
         print(fields_help(Sections(**{name: getattr(shown, name) for name in SECTION_NAMES}), PROG))
         return 0
-    config, run_dir, resume, as_json = chosen_config(argv)
+    choice = parse(argv)
+    config = choice.config
 
     from gdi.api import default_run_dir, train
     from gdi.learner import Diverged
     from gdi.report.console import LiveConsole, normalised_text
+    from gdi.runtime.faults import Stalled
 
-    folder = run_dir or default_run_dir(config)
-    stream = sys.stderr if as_json else sys.stdout
+    folder = choice.run_dir or default_run_dir(config)
+    stream = sys.stderr if choice.json else sys.stdout
     console = LiveConsole(config, stream)
     try:
-        result = train(config, folder, resume=resume, console=console)
+        result = train(
+            config,
+            folder,
+            resume=choice.resume,
+            console=console,
+            runtime=choice.runtime,
+            placement=choice.placement,
+            ray_address=choice.ray_address,
+        )
     except Diverged as error:
         print(f"gdi: training diverged: {error} The state is saved in {folder}.", file=sys.stderr)
         return 1
+    except Stalled as error:
+        print(f"gdi: stopped: {error}", file=sys.stderr)
+        print(f"Continue from the newest checkpoint: gdi train --run-dir {folder} --resume", file=sys.stderr)
+        return 1
     finally:
         console.close()
-    if as_json:
+    if choice.json:
         print(json.dumps(result.to_dict()))
         return 0
     if not result.finished:

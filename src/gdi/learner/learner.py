@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gdi.config import Config
 from gdi.cores import keep_torch_threads
+from gdi.learner.group import LearnerGroup
 from gdi.learner.losses import Trained, gdi_losses
 from gdi.learner.optimizer import Optimizer
 from gdi.networks import AgentInput, AgentNetwork
@@ -27,12 +28,20 @@ class Diverged(RuntimeError):
 class Learner:
     """θ, the optimizer, and how far training has come."""
 
-    def __init__(self, network: AgentNetwork, config: Config, device: torch.device, chunk_sequences: int = 0) -> None:
+    def __init__(
+        self,
+        network: AgentNetwork,
+        config: Config,
+        device: torch.device,
+        chunk_sequences: int = 0,
+        group: LearnerGroup | None = None,
+    ) -> None:
         self.network = network.to(device)
         self._config = config
         self._device = device
         self._optimizer = Optimizer(self.network, config)
         self._chunk_sequences = chunk_sequences  # 0: a batch is one chunk
+        self._group = group  # several learners share every batch
         workers = config.learner.workers
         self._pool = ThreadPoolExecutor(workers, "learner", keep_torch_threads, (1,)) if workers > 1 else None
         self.updates = 0
@@ -47,15 +56,12 @@ class Learner:
 
     def update(self, batch: Sequence) -> Metrics:
         """θ ← T(θ, batch). A non-finite loss or gradient leaves θ as it is, and is counted."""
-        first = self._config.learner.burn_in_steps
-        metrics = self._descend(batch)
+        metrics, transitions = self._descend(batch)
         norm = float(self._optimizer.clip())
         metrics["optimizer/gradient_norm"] = norm
-        versions = batch.version[first:][batch.valid[first:]]
-        metrics["actor/parameter_lag_updates"] = self.updates - float(versions.mean()) if versions.size else 0.0
         metrics["learner/skipped"] = 0.0
         progress = self.progress
-        self.trained_transitions += int(batch.valid[first:].sum())
+        self.trained_transitions += transitions
         if math.isfinite(norm) and math.isfinite(metrics["loss/total"]):
             metrics["optimizer/learning_rate"] = self._optimizer.step(self.updates, progress)
             self.updates += 1
@@ -66,25 +72,34 @@ class Learner:
             metrics = {"learner/skipped": 1.0}
         return metrics
 
-    def _descend(self, batch: Sequence) -> Metrics:
-        """Leave the batch's gradient in the network; returns its metrics.
+    def _descend(self, batch: Sequence) -> tuple[Metrics, int]:
+        """Leave the batch's gradient in the network; returns its metrics and how many transitions it had.
 
         The batch may be cut into chunks, so that it fits into memory or keeps several cores busy. Every loss is a mean
         over valid steps, so the whole is the sum of the chunks weighted by their share of those steps; it is summed in
-        the chunks' order whoever finishes first.
+        the chunks' order whoever finishes first. Learners of a group each have a part of the batch, and are chunks of
+        the whole in the same way.
         """
         size = self._chunk_sequences or batch.num_sequences
         chunks = [column_slice(batch, begin, begin + size) for begin in range(0, batch.num_sequences, size)]
         first = self._config.learner.burn_in_steps
         counts = [int(chunk.valid[first:].sum()) for chunk in chunks]
-        shares = [count / max(1, sum(counts)) if len(chunks) > 1 else 1.0 for count in counts]
+        here = sum(counts)
+        whole = here if self._group is None else self._group.sum_count(here)
+        shares = [1.0 if count == whole else count / whole for count in counts]
         run = map if self._pool is None else self._pool.map
         total: Metrics = {}
         for i, (gradients, values) in enumerate(run(self._gradients, chunks, shares)):
             self._optimizer.accumulate(gradients, fresh=i == 0)
             for name, value in values.items():
                 total[name] = total.get(name, 0.0) + shares[i] * value
-        return total
+        versions = batch.version[first:][batch.valid[first:]]
+        lag = self.updates - float(versions.mean()) if versions.size else 0.0
+        total["actor/parameter_lag_updates"] = lag if here == whole else lag * here / whole
+        if self._group is not None:
+            self._group.sum_gradients(self._optimizer.parameters)
+            total = self._group.sum_metrics(total)
+        return total, whole
 
     def _gradients(self, batch: Sequence, share: float) -> tuple[list[Tensor | None], Metrics]:
         """∇(share · loss) of one chunk, and its metrics."""

@@ -2,7 +2,8 @@
 
 ``metrics.jsonl``: one JSON object per line, kinds ``train`` and ``evaluation``. All that depends on the clock stands
 under the one key ``clock``; the rest is the same for the same seed. ``episodes.csv``: every finished training
-episode with its λ. ``tensorboard/``: the same numbers as TensorBoard events.
+episode with its λ. ``notices.log``: warnings and faults, with the time. ``tensorboard/``: the metrics as TensorBoard
+events.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import csv
 import io
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from gdi.errors import UserError
 from gdi.runtime.events import Event
 from gdi.types import EpisodeEnd, State
 
-METRICS, EPISODES, TENSORBOARD = "metrics.jsonl", "episodes.csv", "tensorboard"
+METRICS, EPISODES, TENSORBOARD, NOTICES = "metrics.jsonl", "episodes.csv", "tensorboard", "notices.log"
 EPISODE_COLUMNS = (
     "steps", "env", "inverse_tau_1", "inverse_tau_2", "epsilon", "episode_return", "length_steps", "truncated",
 )  # fmt: skip
@@ -39,6 +41,9 @@ class RunLog:
         csv.writer(self._episodes).writerow(EPISODE_COLUMNS)
 
     def event(self, event: Event) -> None:
+        if event["kind"] == "notice":
+            with (self._run_dir / NOTICES).open("a", encoding="utf-8") as file:
+                file.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {event['text']}\n")
         if event["kind"] not in ("train", "evaluation"):
             return
         self._metrics.write(json.dumps(event) + "\n")

@@ -22,11 +22,10 @@ from torch import Tensor
 from gdi.config import Config
 from gdi.cores import keep_torch_threads
 from gdi.envs import EnvSpec
-from gdi.iteration import iterate
 from gdi.networks import AgentNetwork
 from gdi.networks.agent import Encoder
 from gdi.networks.torsos import ConvTorso, FirstConvolution
-from gdi.runtime.system import System, build
+from gdi.runtime.local import LocalSystem, build
 
 ENDLESS_STEPS = 10**12
 PARTS = ("environment", "inference", "data", "learning", "rest")
@@ -54,9 +53,9 @@ def bench(config: Config, seconds: float, rounds: int = 5) -> Bench:
         system.close()
 
 
-def _bench(system: System, seconds: float, rounds: int) -> Bench:
+def _bench(system: LocalSystem, seconds: float, rounds: int) -> Bench:
     config, parts = system.config, system.parts
-    iterations = iterate(parts, ENDLESS_STEPS, overlap=config.run.overlap)
+    iterations = system.iterate(ENDLESS_STEPS)
     for _ in range(config.learner.replay_span_windows + 2):  # until every window is trained as often as later ones
         next(iterations)
     ours: list[float] = []

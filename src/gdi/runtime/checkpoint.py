@@ -120,6 +120,7 @@ class CheckpointStore:
         self._folder = folder
         self._keep = keep
         self._warn = warn
+        self.spare: Path | None = None  # not removed, though it may be old: it is being evaluated
 
     def _all(self) -> list[Path]:
         """Newest last."""
@@ -130,15 +131,19 @@ class CheckpointStore:
         self._sweep()
         write_checkpoint(path, state)
         if best:
-            part = self._folder / f".{BEST}.part"
-            part.write_text(json.dumps({"checkpoint": path.name}))
-            _sync(part)
-            os.replace(part, self._folder / BEST)
-        spared = self._best_name()
+            self.mark_best(path)
+        best_name = self._best_name()
         for old in self._all()[: -self._keep]:
-            if old.name != spared:
+            if old.name != best_name and old != self.spare:
                 shutil.rmtree(old)
         return path
+
+    def mark_best(self, path: Path) -> None:
+        """This checkpoint is the one with the best evaluation so far."""
+        part = self._folder / f".{BEST}.part"
+        part.write_text(json.dumps({"checkpoint": path.name}))
+        _sync(part)
+        os.replace(part, self._folder / BEST)
 
     def _new_folder(self, stem: str) -> Path:
         """The same moment may be saved again, by a resumed run stopped at once: beside the old one, not over it."""

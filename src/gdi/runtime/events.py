@@ -33,7 +33,13 @@ class Notices:
     """Sends events to several sinks."""
 
     def __init__(self, *sinks: Sink) -> None:
-        self._sinks = sinks
+        self._sinks = list(sinks)
+
+    def add(self, sink: Sink) -> None:
+        self._sinks.append(sink)
+
+    def notice(self, text: str) -> None:
+        self.event({"kind": "notice", "text": text})
 
     def event(self, event: Event) -> None:
         for sink in self._sinks:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gdi.acting import Collector
+from gdi.acting.collector import W
 from gdi.controller import Controller
 from gdi.types import Metrics, State
 
@@ -33,6 +35,14 @@ class Averages:
     def load_state_dict(self, state: State) -> None:
         self._sums, self._counts = dict(state["sums"]), dict(state["counts"])
         self.since_steps = int(state["since_steps"])
+
+
+def collector_metrics(collector: Collector[W]) -> Metrics:
+    return {
+        "collector/windows": collector.num_windows,
+        "collector/waiting_sequences": collector.waiting,
+        "collector/bytes": collector.num_bytes,
+    }
 
 
 def controller_metrics(controllers: list[Controller]) -> dict[str, float | list[float]]:

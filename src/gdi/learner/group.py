@@ -1,0 +1,48 @@
+"""Several learners that share every batch: each has a part of it, and all descend the sum of their gradients."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+
+from gdi.types import Metrics
+
+
+class LearnerGroup:
+    """Sums over all learners of a run, through torch.distributed: NCCL between GPUs, Gloo between CPUs.
+
+    Every method is called by every learner in the same order. Weighted by each part's share of the batch's valid
+    steps, the sum of the parts' gradients is the whole batch's gradient.
+    """
+
+    def __init__(self, address: str, rank: int, size: int, device: torch.device) -> None:
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, f"tcp://{address}", rank=rank, world_size=size)
+        self.rank, self.size = rank, size
+        self._device = device
+
+    def sum_count(self, count: int) -> int:
+        return int(self._sum(torch.tensor([count], dtype=torch.int64))[0])
+
+    def sum_gradients(self, parameters: list[Tensor]) -> None:
+        """Replace every gradient by its sum: one message for all of them, not one each."""
+        gradients = [p.grad for p in parameters if p.grad is not None]  # the same ones everywhere: one network
+        total = self._sum(torch.cat([gradient.reshape(-1) for gradient in gradients]))
+        begin = 0
+        for gradient in gradients:
+            end = begin + gradient.numel()
+            gradient.copy_(total[begin:end].view(gradient.shape))
+            begin = end
+
+    def sum_metrics(self, metrics: Metrics) -> Metrics:
+        total = self._sum(torch.tensor(list(metrics.values()), dtype=torch.float64)).tolist()
+        return dict(zip(metrics, total, strict=True))
+
+    def _sum(self, values: Tensor) -> Tensor:
+        values = values.to(self._device)
+        dist.all_reduce(values)
+        return values.cpu() if values.dtype != torch.float32 else values
+
+    def close(self) -> None:
+        dist.destroy_process_group()

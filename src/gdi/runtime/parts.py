@@ -1,0 +1,119 @@
+"""Makes each part of a run from the config alone. Runtimes call these where the part is to live."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from gdi.acting import Actor
+from gdi.acting.parameters import Parameters
+from gdi.clock import Clock
+from gdi.config import Config
+from gdi.controller import Controller, make_controller
+from gdi.cores import keep_torch_threads, use_threads
+from gdi.envs import EnvSpec, make_env
+from gdi.errors import UserError
+from gdi.evaluation import Evaluator
+from gdi.evaluation.evaluator import num_envs_for
+from gdi.index_space import make_index_space
+from gdi.learner import Learner
+from gdi.learner.group import LearnerGroup
+from gdi.networks import AgentNetwork, make_network
+from gdi.runtime.memory import keep_freed_memory
+from gdi.runtime.plan import MemoryPlan, check_fits, memory_bytes, plan_memory
+
+
+def child_seed(seed: int, name: str, *more: int) -> int:
+    """A seed of its own for each named part (and moment), all descending from the run's one seed."""
+    return int(np.random.SeedSequence([seed, zlib.crc32(name.encode()), *more]).generate_state(1)[0])
+
+
+def resolve_device(device: str) -> torch.device:
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise UserError(f"--run.device {device}: no GPU is available here; use --run.device cpu.")
+    return torch.device(device)
+
+
+def prepare_process(threads: int) -> int:
+    """Set this process up for training with so many threads (0: one per core); returns how many they are."""
+    threads = use_threads(threads)
+    keep_torch_threads(threads)
+    keep_freed_memory()
+    return threads
+
+
+def env_spec(config: Config) -> EnvSpec:
+    probe = make_env(config.env, 1)
+    spec = probe.spec
+    probe.close()
+    return spec
+
+
+def initial_network(config: Config, spec: EnvSpec) -> AgentNetwork:
+    """θ^(0)."""
+    return make_network(config, spec.observation_shape, spec.num_actions, child_seed(config.seed, "network"))
+
+
+def blank_network(config: Config, spec: EnvSpec) -> AgentNetwork:
+    """A network whose θ will be overwritten."""
+    return make_network(config, spec.observation_shape, spec.num_actions, 0)
+
+
+def checked_plan(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryPlan:
+    """The memory plan; UserError if this machine has not that much."""
+    plan = plan_memory(config, spec, network)
+    check_fits(plan, memory_bytes())
+    return plan
+
+
+def make_controllers(config: Config) -> list[Controller]:
+    """One controller for all environments, or one for each."""
+    space = make_index_space(config.index_space)
+    number = config.env.num_envs if config.controller.per_environment else 1
+    return [
+        make_controller(config.controller, space, np.random.default_rng(child_seed(config.seed, "controller", i)))
+        for i in range(number)
+    ]
+
+
+def collector_rng(config: Config) -> np.random.Generator:
+    return np.random.default_rng(child_seed(config.seed, "collector"))
+
+
+def make_learner(
+    config: Config, network: AgentNetwork, device: torch.device, plan: MemoryPlan, group: LearnerGroup | None = None
+) -> Learner:
+    """A learner; ``group``: one of several that share every batch."""
+    return Learner(network, config, device, plan.chunk_sequences, group)
+
+
+def make_actor(
+    config: Config, parameters: Parameters, device: torch.device, threads: int, clock: Clock, *which: int
+) -> Actor:
+    """An actor with ``env.num_envs`` environments; ``which`` tells it from the run's others, and seeds it."""
+    env = make_env(config.env, threads=threads)
+    return Actor(
+        env=env,
+        network=blank_network(config, env.spec),  # overwritten by the first pull
+        parameters=parameters,
+        config=config.learner,
+        generator=torch.Generator().manual_seed(child_seed(config.seed, "actions", *which)),
+        clock=clock,
+        env_seed=child_seed(config.seed, "environments", *which),
+        device=device,
+    )
+
+
+def make_evaluator(config: Config, device: torch.device, threads: int = 0) -> Evaluator:
+    env = make_env(config.env, num_envs_for(config.evaluation.episodes), threads)
+    return Evaluator(config.env, env, blank_network(config, env.spec), device)
+
+
+def share_environments(config: Config, num_envs: int) -> Config:
+    """The config of an actor that has so many of the run's environments."""
+    return replace(config, env=replace(config.env, num_envs=num_envs))

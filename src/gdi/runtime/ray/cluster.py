@@ -1,0 +1,49 @@
+"""Finds a Ray cluster, or starts one on this machine for the length of a run."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gdi.config import PlacementConfig
+from gdi.cores import available_cores
+from gdi.errors import UserError
+
+INSTALL = "--runtime ray needs Ray, which is not installed: pip install 'gdi[ray]'."
+
+
+@contextmanager
+def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
+    """Inside, Ray is connected: to the cluster at ``address``, or without one to a new one on this machine alone."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody asked to be counted
+    try:
+        import ray
+    except ImportError:
+        raise UserError(INSTALL) from None
+    if ray.is_initialized():  # by the caller, who also ends it
+        yield
+        return
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        if address:
+            ray.init(address=address, **quiet)
+        else:
+            # Ray counts CPUs only to place parts; on one machine all of them must find a place, however few cores.
+            cpus = max(available_cores(), needed_cpus(placement))
+            ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        where = f"the Ray cluster at {address!r}" if address else "a Ray cluster on this machine"
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UserError(f"cannot reach {where}: {reason}") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def needed_cpus(placement: PlacementConfig) -> int:
+    """CPUs that all parts ask for; the collector, the controller and the parameter server ask for none."""
+    p = placement
+    return int(p.actors * p.actor_cpus + p.learners * p.learner_cpus + p.evaluator_cpus + 0.999)

@@ -1,0 +1,27 @@
+"""What Ray's errors mean to a run."""
+
+from __future__ import annotations
+
+from ray.exceptions import ObjectLostError, RayActorError, RayTaskError
+
+from gdi.errors import UserError
+
+
+def reason(error: Exception) -> str:
+    """Where a failure comes from: the traceback in the other process, or what Ray knows of its death."""
+    if isinstance(error, RayTaskError):
+        return str(error.traceback_str)
+    return f"{type(error).__name__}: {error}"
+
+
+def is_loss(error: Exception) -> bool:
+    """True if a process or an object is gone, here or in a process that waited for it; false for errors in code."""
+    if isinstance(error, RayTaskError):
+        return isinstance(error.cause, (RayActorError, ObjectLostError))
+    return isinstance(error, (RayActorError, ObjectLostError))
+
+
+def user_error(error: Exception) -> UserError | None:
+    """Bad input that was only noticed in another process."""
+    cause = error.cause if isinstance(error, RayTaskError) else error
+    return cause if isinstance(cause, UserError) else None

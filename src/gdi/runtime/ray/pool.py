@@ -1,0 +1,238 @@
+"""The acting processes of a run: kept busy, watched, replaced when they are lost, more or fewer while it runs.
+
+An actor is given windows to play up to ``queue_windows`` ahead of the learner; then it pauses. What a lost actor had
+not delivered is dropped and counted, and its share of the step budget goes back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError
+
+from gdi.config import PlacementConfig
+from gdi.runtime.faults import Stalled
+from gdi.runtime.ray.failures import reason
+from gdi.runtime.ray.workers import Handle, Ref, Report
+from gdi.types import State
+
+TICK_SECONDS = 1.0
+# An environment that fails at every start is broken, not unlucky.
+FAILURES_PER_ACTOR = 5
+
+# make(number, which) starts actor ``number``; ``which`` seeds it.
+Make = Callable[[int, "tuple[int, ...]"], Handle]
+
+
+@dataclass
+class Task:
+    """A window that an actor was asked for."""
+
+    window: Ref
+    report: Ref
+    max_transitions: int
+
+
+@dataclass
+class Member:
+    """One acting process."""
+
+    number: int
+    handle: Handle
+    started: Ref  # there is an answer once the process lives
+    ready: bool = False
+    leaving: bool = False
+    busy_since: float = 0.0
+    tasks: deque[Task] = field(default_factory=deque)
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A window that was played: where it is, and what is known of it."""
+
+    window: Ref
+    report: Report
+    actor: int
+
+
+class ActorPool:
+    """Hands out windows as they are finished, whoever finishes first."""
+
+    def __init__(
+        self,
+        make: Make,
+        placement: PlacementConfig,
+        window_transitions: int,
+        wanted: Callable[[], int],
+        notice: Callable[[str], None],
+        check_others: Callable[[], None],
+    ) -> None:
+        """``wanted`` says how many actors there should be now; ``check_others`` raises if another part is the cause."""
+        self._make, self._placement = make, placement
+        self._window_transitions = window_transitions
+        self._wanted, self._notice, self._check_others = wanted, notice, check_others
+        self._members: dict[int, Member] = {}
+        self._replaced: dict[int, int] = {}  # how often, by number: a new process plays other episodes
+        self._first_steps = 0  # where this session began, for the same reason
+        self._failures_in_a_row = 0
+        self.first_error = ""
+        self.replaced_total = 0
+        self.dropped_total = 0
+        self._queued: list[int] = []  # finished windows that waited, at each delivery since the last look
+
+    def start(self, states: dict[int, State] | None = None, steps: int = 0) -> None:
+        """Start as many as are wanted; those with a state continue from it."""
+        self._first_steps = steps
+        for number in range(self._wanted()):
+            self._add(number, None if states is None else states.get(number))
+
+    def _add(self, number: int, state: State | None = None) -> None:
+        which = (number, self._replaced.get(number, 0), self._first_steps)
+        # The first process of the first actor of a new run is the local runtime's actor.
+        handle = self._make(number, which if any(which) else ())
+        started = handle.ready.remote() if state is None else handle.load_state_dict.remote(state)
+        self._members[number] = Member(number, handle, started)
+
+    def next(self, left_transitions: int) -> Delivered:
+        """The next finished window; at most ``left_transitions`` are played, counting what is under way."""
+        last_progress = time.monotonic()
+        while True:
+            self._follow_wanted()
+            self._submit(left_transitions)
+            delivered = self._first_finished()
+            if delivered is not None:
+                if not self._placement.lockstep:
+                    self._submit(left_transitions - delivered.report.transitions)
+                return delivered
+            self._kill_hung()
+            if time.monotonic() - last_progress > self._placement.stall_seconds:
+                raise Stalled(f"no actor delivered a window for {self._placement.stall_seconds:g} s", self.first_error)
+
+    def _follow_wanted(self) -> None:
+        wanted = self._wanted()
+        staying = sorted(number for number, member in self._members.items() if not member.leaving)
+        for number in staying[wanted:]:
+            self._members[number].leaving = True
+        for number in range(max(0, wanted - len(staying))):
+            free = next(n for n in range(len(self._members) + 1) if n not in self._members)
+            self._replaced[free] = self._replaced.get(free, -1) + 1
+            self._add(free)
+            self._notice(f"Ray: actor {free} joins ({len(staying) + number + 1} of {wanted}).")
+        for number, member in list(self._members.items()):
+            if member.leaving and not member.tasks:
+                ray.kill(member.handle)
+                del self._members[number]
+                self._notice(f"Ray: actor {number} left.")
+
+    def _submit(self, left_transitions: int) -> None:
+        free = left_transitions - sum(task.max_transitions for m in self._members.values() for task in m.tasks)
+        depth = 1 if self._placement.lockstep else self._placement.queue_windows
+        for waiting in range(depth):  # first one for everybody, then a second one
+            for member in self._members.values():
+                budget = min(free, self._window_transitions)
+                if member.leaving or len(member.tasks) > waiting or budget <= 0:
+                    continue
+                window, report = member.handle.sample.options(num_returns=2).remote(budget)
+                if not member.tasks:
+                    member.busy_since = time.monotonic()
+                member.tasks.append(Task(window, report, budget))
+                free -= budget
+
+    def _first_finished(self) -> Delivered | None:
+        starting = {member.started: member for member in self._members.values() if not member.ready}
+        playing = {member.tasks[0].report: member for member in self._members.values() if member.tasks}
+        # Who began first is served first, so that nobody waits for ever.
+        order = sorted(playing, key=lambda report: playing[report].busy_since)
+        if not order and not starting:
+            time.sleep(TICK_SECONDS)
+            return None
+        finished, _ = ray.wait([*order, *starting], timeout=TICK_SECONDS, fetch_local=False)
+        self._note_started(starting)
+        for reference in finished:
+            if reference not in playing:
+                continue
+            member = playing[reference]
+            try:
+                report: Report = ray.get(reference)
+            except RayError as error:
+                self._lose(member, reason(error))
+                return None
+            task = member.tasks.popleft()
+            member.busy_since = time.monotonic()
+            self._failures_in_a_row = 0
+            still_waiting, _ = ray.wait(order, num_returns=len(order), timeout=0, fetch_local=False)
+            self._queued.append(len(still_waiting) - 1)
+            return Delivered(task.window, report, member.number)
+        return None
+
+    def _note_started(self, starting: dict[Ref, Member]) -> None:
+        if not starting:
+            return
+        started, _ = ray.wait(list(starting), num_returns=len(starting), timeout=0, fetch_local=False)
+        for reference in started:
+            member = starting[reference]
+            try:
+                ray.get(reference)
+            except RayError as error:
+                self._lose(member, reason(error))
+                continue
+            member.ready, member.busy_since = True, time.monotonic()
+
+    def _kill_hung(self) -> None:
+        """An actor that has not started is not hung: it may be waiting for a free CPU."""
+        now, limit = time.monotonic(), self._placement.hang_seconds
+        for member in list(self._members.values()):
+            if member.ready and member.tasks and now - member.busy_since > limit:
+                ray.kill(member.handle)
+                self._lose(member, f"it played one window for more than {limit:g} s and was killed")
+
+    def _lose(self, member: Member, why: str) -> None:
+        """Drop what it had not delivered, and start another in its place."""
+        if self._members.get(member.number) is not member:
+            return
+        self.first_error = self.first_error or why
+        self._check_others()
+        self._failures_in_a_row += 1
+        if self._failures_in_a_row > FAILURES_PER_ACTOR * max(1, len(self._members)):
+            raise Stalled(f"{self._failures_in_a_row} actors in a row failed before any window", self.first_error)
+        self.dropped_total += len(member.tasks)
+        self.replaced_total += 1
+        self._replaced[member.number] = self._replaced.get(member.number, 0) + 1
+        ray.kill(member.handle)
+        del self._members[member.number]
+        if member.leaving:
+            return
+        self._add(member.number)
+        last_line = why.strip().splitlines()[-1]
+        self._notice(
+            f"Ray: actor {member.number} is lost and replaced, {len(member.tasks)} windows dropped: {last_line}"
+        )
+
+    def metrics(self) -> dict[str, float | list[float]]:
+        queued, self._queued = self._queued, []
+        return {
+            "ray/actors": sum(member.ready for member in self._members.values()),
+            "ray/queue_windows": sum(queued) / len(queued) if queued else 0.0,
+            "ray/replaced_total": self.replaced_total,
+            "ray/dropped_windows_total": self.dropped_total,
+        }
+
+    def state_dicts(self) -> dict[int, State]:
+        """Of the actors that live; each answers after the window that it plays."""
+        asked = {m.number: m.handle.state_dict.remote() for m in self._members.values() if m.ready and not m.leaving}
+        states: dict[int, State] = {}
+        for number, reference in asked.items():
+            try:
+                states[number] = ray.get(reference, timeout=self._placement.hang_seconds)
+            except (RayError, GetTimeoutError):
+                continue  # lost or hung: seen to at the next delivery; on resume it begins new episodes
+        return states
+
+    def close(self) -> None:
+        for member in self._members.values():
+            ray.kill(member.handle)
+        self._members.clear()

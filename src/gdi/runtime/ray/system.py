@@ -1,0 +1,309 @@
+"""All parts of a run on a Ray cluster, as one system: Algorithm 1's steps, each sent to where its part lives."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from gdi.clock import Clock
+from gdi.config import Config, PlacementConfig
+from gdi.envs import EnvSpec
+from gdi.evaluation import Evaluation
+from gdi.iteration import Iteration, Sampled, iterate
+from gdi.learner import Diverged
+from gdi.runtime.faults import PartLost, Stalled
+from gdi.runtime.parts import share_environments
+from gdi.runtime.ray.failures import is_loss, reason, user_error
+from gdi.runtime.ray.pool import TICK_SECONDS, ActorPool
+from gdi.runtime.ray.workers import (
+    ActorWorker,
+    CollectorWorker,
+    ControllerWorker,
+    EvaluatorWorker,
+    Handle,
+    LearnerWorker,
+    ParameterWorker,
+    Ref,
+)
+from gdi.runtime.run import Outcome
+from gdi.types import EpisodeEnd, Metrics, State
+
+WANTED_FILE = "actors"
+WANTED_EVERY_SECONDS = 1.0
+PING_SECONDS = 60.0
+
+
+class RaySystem:
+    """The driver's view of a run: it holds handles and references, and none of the data."""
+
+    def __init__(
+        self, config: Config, placement: PlacementConfig, notice: Callable[[str], None], folder: Path | None = None
+    ) -> None:
+        """``folder``: of the run; a file there says how many actors are wanted, if that changes while it runs."""
+        self.config, self.placement = config, placement
+        self.clock = Clock()
+        self.steps = self.episodes = self.updates = 0
+        self._skipped = 0
+        self._notice = notice
+        self._wanted = Wanted(placement.actors, None if folder is None else folder / WANTED_FILE)
+        per_actor = placement.envs_per_actor or config.env.num_envs // placement.actors
+        self._actor_config = share_environments(config, per_actor)
+        self._whole_config = share_environments(config, per_actor * placement.actors)
+        self._parts: dict[str, Handle] = {}  # all but the actors and the evaluator
+        self._learners: list[Handle] = []
+        self._evaluator: Handle | None = None
+        transitions = per_actor * config.learner.sequence_steps
+        self._pool = ActorPool(self._make_actor, placement, transitions, self._wanted, notice, self._check_parts)
+        self._started = False
+        try:
+            self._place()
+        except BaseException:
+            self.close()
+            raise
+
+    def _place(self) -> None:
+        p, config = self.placement, self._whole_config
+        self._learners = [
+            _start(LearnerWorker, p.learner_cpus, p.learner_gpus, config, self._threads(p.learner_cpus))
+            for _ in range(p.learners)
+        ]
+        self.spec: EnvSpec
+        self.spec, self._plan, node, address = self._get(self._learners[0].describe.remote())
+        self._get([one.join.remote(address, rank, p.learners) for rank, one in enumerate(self._learners)])
+        # What the learner reads at every update lives beside it.
+        beside = NodeAffinitySchedulingStrategy(node, soft=True)
+        self._parts = {
+            "learner": self._learners[0],
+            "collector": _start(
+                CollectorWorker, 0, 0, config, config.learner.replay_span_windows * p.actors, strategy=beside
+            ),
+            "controller": _start(ControllerWorker, 0, 0, config, strategy=beside),
+            "server": _start(ParameterWorker, 0, 0, strategy=beside),
+        }
+        self._get(self._learners[0].publish.remote(self._parts["server"], 0))
+
+    def _make_actor(self, number: int, which: tuple[int, ...]) -> Handle:
+        p = self.placement
+        args = (self._threads(p.actor_cpus), self._parts["controller"], self._parts["server"])
+        return _start(
+            ActorWorker, p.actor_cpus, p.actor_gpus, self._actor_config, number, which, *args, strategy="SPREAD"
+        )
+
+    def _threads(self, cpus: float) -> int:
+        return self.config.run.threads or max(1, int(cpus))
+
+    @property
+    def waits_for_evaluations(self) -> bool:
+        return self.placement.lockstep
+
+    def text(self) -> str:
+        p, per_actor = self.placement, self._actor_config.env.num_envs
+        nodes = sum(node["Alive"] for node in ray.nodes())
+        return (
+            f"Ray: {p.actors} actors with {per_actor} environments each, {p.learners} learners, on {nodes} nodes"
+            f"{', in lockstep' if p.lockstep else ''}\n{self._plan}"
+        )
+
+    # Algorithm 1
+
+    def iterate(self, total_steps: int) -> Iterator[Iteration]:
+        return iterate(self, total_steps)
+
+    def sample(self, max_transitions: int) -> Sampled[Ref]:
+        """The next window that any actor finishes and that reaches the collector."""
+        with self.clock.measure("sampling"):
+            if not self._started:
+                self._pool.start()
+                self._started = True
+            while True:
+                delivered = self._pool.next(max_transitions)
+                try:
+                    ray.get(self._parts["collector"].accept.remote([delivered.window]))
+                except RayError as error:
+                    self._check_parts()
+                    self._pool.dropped_total += 1
+                    why = reason(error).strip().splitlines()[-1]
+                    self._notice(f"Ray: a window of actor {delivered.actor} was lost on its way: {why}")
+                    continue
+                report = delivered.report
+                self.steps += report.transitions
+                self.episodes += len(report.episodes)
+                return Sampled(delivered.window, report.transitions, report.episodes)
+
+    def collect(self, window: Ref) -> None:
+        """It is with the collector already; the coming ``improve`` adds it to what is due."""
+
+    def improve(self, *, last: bool = False) -> tuple[list[Metrics], Diverged | None]:
+        with self.clock.measure("learning"):
+            due = self._parts["collector"].take.remote(last)
+            results = self._get([learner.improve.remote(due, self._parts["server"]) for learner in self._learners])
+        updates, diverged, counters = results[0]
+        self.updates, self._skipped = counters["updates"], counters["skipped"]
+        return updates, None if diverged is None else Diverged(diverged)
+
+    def reweight(self, episodes: list[EpisodeEnd]) -> None:
+        reweighted = self._parts["controller"].reweight.remote(episodes)
+        if self.placement.lockstep:
+            self._get(reweighted)
+
+    # What surrounds it
+
+    def metrics(self) -> dict[str, float | list[float]]:
+        collector, controller = self._parts["collector"].metrics.remote(), self._parts["controller"].metrics.remote()
+        return {
+            "learner/skipped_total": self._skipped,
+            **self._get(collector),
+            **self._get(controller),
+            **self._pool.metrics(),
+        }
+
+    def evaluate(self, seed: int) -> Outcome:
+        """Played by the evaluator, beside training; a lost evaluator is replaced and plays it again."""
+        params = self._learners[0].parameters.remote()
+        controllers = self._parts["controller"].state_dict.remote()
+        self._get([params, controllers], fetch=False)
+
+        def begin() -> Ref:
+            if self._evaluator is None:
+                p = self.placement
+                threads = self._threads(p.evaluator_cpus)
+                config = self._whole_config
+                self._evaluator = _start(EvaluatorWorker, p.evaluator_cpus, p.evaluator_gpus, config, threads)
+            return self._evaluator.evaluate.remote(params, controllers, seed)
+
+        playing = begin()
+        lost = 0
+
+        def outcome(stop: Callable[[], bool], wait: bool) -> Evaluation | None:
+            nonlocal playing, lost
+            while True:
+                done, _ = ray.wait([playing], timeout=TICK_SECONDS if wait else 0)
+                if done:
+                    try:
+                        evaluation: Evaluation = ray.get(playing)
+                        return evaluation
+                    except RayError as error:
+                        lost += 1
+                        if not is_loss(error) or lost > 3:
+                            raise self._told(error) from None
+                        self._notice(f"Ray: the evaluator is lost and replaced: {reason(error).splitlines()[-1]}")
+                        self._evaluator = None
+                        playing = begin()
+                elif not wait or stop():
+                    return None
+
+        return outcome
+
+    def state_dict(self) -> State:
+        parts = self._parts
+        learner, collector = parts["learner"].state_dict.remote(), parts["collector"].state_dict.remote()
+        [reference], version = self._get(parts["server"].pull.remote(None))
+        actors = self._pool.state_dicts() if self._started else {}
+        return {
+            # Under the local runtime's names, so that a run may be continued by either.
+            **({"actor": actors.pop(0)} if 0 in actors else {}),
+            "more_actors": {str(number): state for number, state in actors.items()},
+            "envs_per_actor": self._actor_config.env.num_envs,
+            "collector": self._get(collector),
+            "learner": self._get(learner),
+            "parameters": {"params": self._get(reference), "version": version},
+            "controllers": self._get(parts["controller"].state_dict.remote()),
+            "steps": self.steps,
+            "episodes": self.episodes,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Continue, with as many actors as there are now: those that have a state of the same size go on from it."""
+        parts, learner = self._parts, ray.put(state["learner"])
+        self._get([one.load_state_dict.remote(learner) for one in self._learners])
+        self._get(parts["collector"].load_state_dict.remote(state["collector"]))
+        self._get(parts["controller"].load_state_dict.remote(state["controllers"]))
+        theta = state["parameters"]
+        self._get(parts["server"].push.remote([ray.put(theta["params"])], int(theta["version"])))
+        counters = self._get(parts["learner"].counters.remote())
+        self.updates, self._skipped = counters["updates"], counters["skipped"]
+        self.steps, self.episodes = int(state["steps"]), int(state["episodes"])
+        actors: dict[int, State] = {}
+        if int(state.get("envs_per_actor", self.config.env.num_envs)) == self._actor_config.env.num_envs:
+            actors = {int(number): kept for number, kept in state.get("more_actors", {}).items()}
+            actors |= {0: state["actor"]} if "actor" in state else {}
+        self._pool.start(actors, self.steps)
+        self._started = True
+
+    def close(self) -> None:
+        self._pool.close()
+        for part in {*self._learners, *self._parts.values(), *([self._evaluator] if self._evaluator else [])}:
+            ray.kill(part)
+        self._learners, self._parts, self._evaluator = [], {}, None
+
+    # Waiting for the parts
+
+    def _get(self, references: Any, *, fetch: bool = True) -> Any:
+        """What they refer to; PartLost if a part is gone, Stalled if nothing comes. ``fetch`` false: only wait."""
+        try:
+            if fetch:
+                return ray.get(references, timeout=self.placement.stall_seconds)
+            ray.wait(references, num_returns=len(references), timeout=self.placement.stall_seconds)
+            return None
+        except GetTimeoutError:
+            what = f"no answer for {self.placement.stall_seconds:g} s{_why_waiting()}"
+            raise Stalled(what, self._pool.first_error) from None
+        except RayError as error:
+            raise self._told(error) from None
+
+    def _told(self, error: RayError) -> Exception:
+        if (bad_input := user_error(error)) is not None:
+            return bad_input
+        return PartLost(reason(error)) if is_loss(error) else error
+
+    def _check_parts(self) -> None:
+        """PartLost if a part that an actor talks to is gone: then it is that part which must be replaced."""
+        pings = [part.__ray_ready__.remote() for part in self._parts.values()]
+        try:
+            ray.get(pings, timeout=PING_SECONDS)
+        except GetTimeoutError:
+            return  # busy, not gone
+        except RayError as error:
+            raise self._told(error) from None
+
+
+def _start(worker: type, cpus: float, gpus: float, *args: Any, strategy: Any = "DEFAULT") -> Handle:
+    remote = ray.remote(worker).options(num_cpus=cpus, num_gpus=gpus, max_restarts=0, scheduling_strategy=strategy)
+    return remote.remote(*args)
+
+
+def _why_waiting() -> str:
+    free = ray.available_resources()
+    return f" (the cluster has {free.get('CPU', 0):g} CPUs and {free.get('GPU', 0):g} GPUs free)"
+
+
+class Wanted:
+    """How many actors there should be: as many as the run was started with, until a file says otherwise."""
+
+    def __init__(self, actors: int, path: Path | None) -> None:
+        self._actors, self._path = actors, path
+        self._looked = -math.inf
+        if path is not None:
+            path.unlink(missing_ok=True)  # of a session before: this one was told its own number
+
+    def __call__(self) -> int:
+        now = time.monotonic()
+        if self._path is not None and now - self._looked > WANTED_EVERY_SECONDS:
+            self._looked = now
+            if self._path.is_file() and (text := self._path.read_text().strip()).isdigit() and int(text) > 0:
+                self._actors = int(text)
+        return self._actors
+
+
+def want_actors(folder: Path, actors: int) -> None:
+    """Tell the run in ``folder`` to go on with another number of actors."""
+    part = folder / f".{WANTED_FILE}.part"
+    part.write_text(f"{actors}\n")
+    part.replace(folder / WANTED_FILE)
