@@ -178,45 +178,50 @@ def train(
 
         with cluster(ray_address, placement):
             from gdi.runtime.ray.system import RaySystem  # not before: it needs Ray
+            from gdi.runtime.ray.wanted import Wanted
+
+            wanted = Wanted(placement.actors, folder)
 
             def place() -> System:
-                return RaySystem(config, placement, watchers.notice, folder)
+                return RaySystem(config, placement, watchers.notice, wanted)
 
             return _train(place, config, folder, resume, watchers)
 
 
 def _train(make: Callable[[], System], config: Config, folder: Path, resume: bool, watchers: Notices) -> TrainResult:
     # Build first: an environment that cannot be trained on must leave no folder behind.
-    system = make()
+    system: System | None = make()
     try:
         continues = prepare_run_dir(folder, config, resume=resume)
         with run_lock(folder), closing(RunLog(folder)) as log, stop_on_signal() as stop:
             watchers.add(log)
             store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, watchers.notice)
-            lost: list[tuple[int, PartLost]] = []  # (steps at which its session began, what was lost)
+            began, losses = -1, 0  # steps at which this session began, and how many before it ended without another
             while True:
-                run = Run(system, log, watchers, store)
-                resumed = run.resume() if continues else False
-                if not lost:
-                    text = f"{start_text(config, folder, run.steps, resumed)}\n{system.text()}"
-                    watchers.event({"kind": "start", "steps": run.steps, "text": text})
-                begin = run.steps
                 try:
+                    system = system or make()
+                    run = Run(system, log, watchers, store)
+                    resumed = run.resume() if continues else False
+                    if began < 0:
+                        text = f"{start_text(config, folder, run.steps, resumed)}\n{system.text()}"
+                        watchers.event({"kind": "start", "steps": run.steps, "text": text})
+                    began, losses = run.steps, losses if run.steps == began else 0
                     evaluation = run.train(stop)
                     break
                 except PartLost as error:
-                    lost.append((begin, error))
-                    if [steps for steps, _ in lost[-FRUITLESS_SESSIONS:]] == [begin] * FRUITLESS_SESSIONS:
-                        raise Stalled(
-                            f"lost {FRUITLESS_SESSIONS} times since one checkpoint", str(lost[0][1])
-                        ) from None
-                    watchers.notice(f"Back to the newest checkpoint, for a part of the run is lost: {error}")
-                system.close()
-                system = make()
-                continues = True
+                    watchers.notice(
+                        f"Going back to the newest checkpoint, for a part of the run is lost: {str(error)[:200]}"
+                    )
+                    losses += 1
+                    if losses == FRUITLESS_SESSIONS:
+                        raise Stalled(f"a part was lost {losses} times since one checkpoint", str(error)) from None
+                if system is not None:
+                    system.close()
+                system, continues = None, True
+        return TrainResult(folder, run.steps, run.frames, run.updates, run.seconds, run.finished, evaluation)
     finally:
-        system.close()
-    return TrainResult(folder, run.steps, run.frames, system.updates, run.seconds, run.finished, evaluation)
+        if system is not None:
+            system.close()
 
 
 def start_text(config: Config, folder: Path, steps: int, resumed: bool) -> str:

@@ -96,6 +96,11 @@ class Collector(Generic[W]):
         return len(self._due)
 
     @property
+    def windows(self) -> list[W]:
+        """Those that will be used again."""
+        return list(self._windows.values())
+
+    @property
     def num_windows(self) -> int:
         return len(self._windows)
 

@@ -12,6 +12,7 @@ from gdi.errors import UserError, nearest
 # Imported lazily: `gdi scores` and `gdi theory` must start without torch.
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("gdi.cli.train", "train an agent on an environment"),
+    "actors": ("gdi.cli.actors", "change the number of actors of a run on Ray while it runs"),
     "evaluate": ("gdi.cli.evaluate", "play evaluation episodes with a trained agent"),
     "play": ("gdi.cli.play", "watch a random agent play an Atari game"),
     "envs": ("gdi.cli.envs", "list the Atari games with their random, human and record scores, and the protocols"),

@@ -113,6 +113,10 @@ class Run:
         return self._system.steps
 
     @property
+    def updates(self) -> int:
+        return self._system.updates
+
+    @property
     def frames(self) -> int:
         return self.steps * self._system.spec.frames_per_step
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,6 +19,8 @@ INSTALL = "--runtime ray needs Ray, which is not installed: pip install 'gdi[ray
 def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
     """Inside, Ray is connected: to the cluster at ``address``, or without one to a new one on this machine alone."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody asked to be counted
+    # What a lost actor was asked for besides fails, too, and nobody will ask for its result: that is no news.
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     try:
         import ray
     except ImportError:
@@ -32,6 +35,8 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
         else:
             # Ray counts CPUs only to place parts; on one machine all of them must find a place, however few cores.
             cpus = max(available_cores(), needed_cpus(placement))
+            # Its processes find modules, such as a user's own environments, where this one does.
+            os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
             ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         where = f"the Ray cluster at {address!r}" if address else "a Ray cluster on this machine"

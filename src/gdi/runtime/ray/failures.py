@@ -6,12 +6,18 @@ from ray.exceptions import ObjectLostError, RayActorError, RayTaskError
 
 from gdi.errors import UserError
 
+LINE_LENGTH = 160
+
 
 def reason(error: Exception) -> str:
     """Where a failure comes from: the traceback in the other process, or what Ray knows of its death."""
-    if isinstance(error, RayTaskError):
-        return str(error.traceback_str)
-    return f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, RayTaskError) else f"{type(error).__name__}: {error}"
+
+
+def in_a_line(why: str) -> str:
+    """The last line of a reason, cut to what fits a log; Ray's explanations are long."""
+    line = why.strip().splitlines()[-1]
+    return line if len(line) <= LINE_LENGTH else f"{line[:LINE_LENGTH]}..."
 
 
 def is_loss(error: Exception) -> bool:

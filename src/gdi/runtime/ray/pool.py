@@ -16,7 +16,7 @@ from ray.exceptions import GetTimeoutError, RayError
 
 from gdi.config import PlacementConfig
 from gdi.runtime.faults import Stalled
-from gdi.runtime.ray.failures import reason
+from gdi.runtime.ray.failures import in_a_line, reason, user_error
 from gdi.runtime.ray.workers import Handle, Ref, Report
 from gdi.types import State
 
@@ -94,8 +94,7 @@ class ActorPool:
         which = (number, self._replaced.get(number, 0), self._first_steps)
         # The first process of the first actor of a new run is the local runtime's actor.
         handle = self._make(number, which if any(which) else ())
-        started = handle.ready.remote() if state is None else handle.load_state_dict.remote(state)
-        self._members[number] = Member(number, handle, started)
+        self._members[number] = Member(number, handle, handle.start.remote(state))
 
     def next(self, left_transitions: int) -> Delivered:
         """The next finished window; at most ``left_transitions`` are played, counting what is under way."""
@@ -178,6 +177,8 @@ class ActorPool:
             try:
                 ray.get(reference)
             except RayError as error:
+                if (bad_input := user_error(error)) is not None:
+                    raise bad_input from None
                 self._lose(member, reason(error))
                 continue
             member.ready, member.busy_since = True, time.monotonic()
@@ -207,9 +208,8 @@ class ActorPool:
         if member.leaving:
             return
         self._add(member.number)
-        last_line = why.strip().splitlines()[-1]
         self._notice(
-            f"Ray: actor {member.number} is lost and replaced, {len(member.tasks)} windows dropped: {last_line}"
+            f"Ray: actor {member.number} is lost and replaced, {len(member.tasks)} windows dropped: {in_a_line(why)}"
         )
 
     def metrics(self) -> dict[str, float | list[float]]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -20,7 +17,7 @@ from gdi.iteration import Iteration, Sampled, iterate
 from gdi.learner import Diverged
 from gdi.runtime.faults import PartLost, Stalled
 from gdi.runtime.parts import share_environments
-from gdi.runtime.ray.failures import is_loss, reason, user_error
+from gdi.runtime.ray.failures import in_a_line, is_loss, reason, user_error
 from gdi.runtime.ray.pool import TICK_SECONDS, ActorPool
 from gdi.runtime.ray.workers import (
     ActorWorker,
@@ -35,8 +32,6 @@ from gdi.runtime.ray.workers import (
 from gdi.runtime.run import Outcome
 from gdi.types import EpisodeEnd, Metrics, State
 
-WANTED_FILE = "actors"
-WANTED_EVERY_SECONDS = 1.0
 PING_SECONDS = 60.0
 
 
@@ -44,15 +39,14 @@ class RaySystem:
     """The driver's view of a run: it holds handles and references, and none of the data."""
 
     def __init__(
-        self, config: Config, placement: PlacementConfig, notice: Callable[[str], None], folder: Path | None = None
+        self, config: Config, placement: PlacementConfig, notice: Callable[[str], None], wanted: Callable[[], int]
     ) -> None:
-        """``folder``: of the run; a file there says how many actors are wanted, if that changes while it runs."""
+        """``wanted`` says how many actors there should be now; the placement says with how many it begins."""
         self.config, self.placement = config, placement
         self.clock = Clock()
         self.steps = self.episodes = self.updates = 0
         self._skipped = 0
         self._notice = notice
-        self._wanted = Wanted(placement.actors, None if folder is None else folder / WANTED_FILE)
         per_actor = placement.envs_per_actor or config.env.num_envs // placement.actors
         self._actor_config = share_environments(config, per_actor)
         self._whole_config = share_environments(config, per_actor * placement.actors)
@@ -60,7 +54,7 @@ class RaySystem:
         self._learners: list[Handle] = []
         self._evaluator: Handle | None = None
         transitions = per_actor * config.learner.sequence_steps
-        self._pool = ActorPool(self._make_actor, placement, transitions, self._wanted, notice, self._check_parts)
+        self._pool = ActorPool(self._make_actor, placement, transitions, wanted, notice, self._check_parts)
         self._started = False
         try:
             self._place()
@@ -70,15 +64,19 @@ class RaySystem:
 
     def _place(self) -> None:
         p, config = self.placement, self._whole_config
+        threads = self._threads(p.learner_cpus)
+        # On the driver's own node if it has room: then the loss of any other node costs no more than its actors.
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
         self._learners = [
-            _start(LearnerWorker, p.learner_cpus, p.learner_gpus, config, self._threads(p.learner_cpus))
+            _start(LearnerWorker, p.learner_cpus, p.learner_gpus, config, threads, strategy=here)
             for _ in range(p.learners)
         ]
+        node, address = self._get(self._learners[0].where.remote())
+        started = self._get([one.start.remote(address, rank, p.learners) for rank, one in enumerate(self._learners)])
         self.spec: EnvSpec
-        self.spec, self._plan, node, address = self._get(self._learners[0].describe.remote())
-        self._get([one.join.remote(address, rank, p.learners) for rank, one in enumerate(self._learners)])
+        self.spec, self._plan = started[0]
         # What the learner reads at every update lives beside it.
-        beside = NodeAffinitySchedulingStrategy(node, soft=True)
+        beside = NodeAffinitySchedulingStrategy(node, soft=False)
         self._parts = {
             "learner": self._learners[0],
             "collector": _start(
@@ -129,8 +127,7 @@ class RaySystem:
                 except RayError as error:
                     self._check_parts()
                     self._pool.dropped_total += 1
-                    why = reason(error).strip().splitlines()[-1]
-                    self._notice(f"Ray: a window of actor {delivered.actor} was lost on its way: {why}")
+                    self._notice(f"Ray: a window of actor {delivered.actor} was lost: {in_a_line(reason(error))}")
                     continue
                 report = delivered.report
                 self.steps += report.transitions
@@ -193,7 +190,7 @@ class RaySystem:
                         lost += 1
                         if not is_loss(error) or lost > 3:
                             raise self._told(error) from None
-                        self._notice(f"Ray: the evaluator is lost and replaced: {reason(error).splitlines()[-1]}")
+                        self._notice(f"Ray: the evaluator is lost and replaced: {in_a_line(reason(error))}")
                         self._evaluator = None
                         playing = begin()
                 elif not wait or stop():
@@ -282,28 +279,3 @@ def _start(worker: type, cpus: float, gpus: float, *args: Any, strategy: Any = "
 def _why_waiting() -> str:
     free = ray.available_resources()
     return f" (the cluster has {free.get('CPU', 0):g} CPUs and {free.get('GPU', 0):g} GPUs free)"
-
-
-class Wanted:
-    """How many actors there should be: as many as the run was started with, until a file says otherwise."""
-
-    def __init__(self, actors: int, path: Path | None) -> None:
-        self._actors, self._path = actors, path
-        self._looked = -math.inf
-        if path is not None:
-            path.unlink(missing_ok=True)  # of a session before: this one was told its own number
-
-    def __call__(self) -> int:
-        now = time.monotonic()
-        if self._path is not None and now - self._looked > WANTED_EVERY_SECONDS:
-            self._looked = now
-            if self._path.is_file() and (text := self._path.read_text().strip()).isdigit() and int(text) > 0:
-                self._actors = int(text)
-        return self._actors
-
-
-def want_actors(folder: Path, actors: int) -> None:
-    """Tell the run in ``folder`` to go on with another number of actors."""
-    part = folder / f".{WANTED_FILE}.part"
-    part.write_text(f"{actors}\n")
-    part.replace(folder / WANTED_FILE)

@@ -1,5 +1,7 @@
 """The parts as Ray actors: each makes its part where it lives, and runs its step of Algorithm 1 there.
 
+What can fail while a part is made is made by a method, not by ``__init__``: its error then reaches the driver whole.
+
 Windows are written to Ray's object store once, by the actor that played them, and travel as references: the collector
 keeps them, the learner reads their columns in place. θ is written once per version by the learner.
 """
@@ -22,7 +24,7 @@ from gdi.acting.parameters import Newest
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.envs import EnvSpec
-from gdi.evaluation import Evaluation
+from gdi.evaluation import Evaluation, Evaluator
 from gdi.iteration import controller_of, improve, proposals, reweight, sample, until_diverged
 from gdi.learner import Learner
 from gdi.learner.group import LearnerGroup
@@ -95,15 +97,18 @@ class ActorWorker:
     def __init__(
         self, config: Config, number: int, which: tuple[int, ...], threads: int, controller: Handle, server: Handle
     ) -> None:
-        threads = prepare_process(threads)
         self._controller = controller
         self._parameters = PulledParameters(server)
-        self._actor = make_actor(config, self._parameters, device_here(config), threads, Clock(), *which)
+        self._make = lambda: make_actor(
+            config, self._parameters, device_here(config), prepare_process(threads), Clock(), *which
+        )
         self._first_env = number * config.env.num_envs
 
-    def ready(self) -> str:
-        """The node it lives on."""
-        return str(ray.get_runtime_context().get_node_id())
+    def start(self, state: State | None) -> None:
+        """Comes first: make the actor, and let it continue from ``state`` if there is one."""
+        self._actor = self._make()
+        if state is not None:
+            self._actor.load_state_dict(state)
 
     def sample(self, max_transitions: int) -> tuple[Sequence, Report]:
         self._parameters.begin_window()
@@ -117,9 +122,6 @@ class ActorWorker:
 
     def state_dict(self) -> State:
         return self._actor.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        self._actor.load_state_dict(state)
 
 
 class ControllerWorker:
@@ -168,6 +170,14 @@ class StoredWindow:
         return self._sequence.arrays()
 
 
+@dataclass(frozen=True)
+class Due:
+    """Batches to train now, and every window that will be used again later."""
+
+    batches: list[Uses[Ref]]
+    kept: list[Ref]
+
+
 class CollectorWorker:
     """Which columns of which windows are trained next."""
 
@@ -182,19 +192,19 @@ class CollectorWorker:
         """A window has arrived once this returns; it raises if the window was lost on its way."""
         self._arrived.append(StoredWindow(references[0]))
 
-    def take(self, last: bool) -> list[list[tuple[Ref, Array]]]:
+    def take(self, last: bool) -> Due:
         """Add what arrived, and hand out every batch that is due."""
-        due: list[list[tuple[Ref, Array]]] = []
+        batches: list[Uses[Ref]] = []
         for window in self._arrived:
             self._collector.add(window)
-            due += self._batches(partial=False)
+            batches += self._batches(partial=False)
         self._arrived.clear()
         if last:
             self._collector.finish()
-            due += self._batches(partial=True)
-        return due
+            batches += self._batches(partial=True)
+        return Due(batches, [window.reference for window in self._collector.windows])
 
-    def _batches(self, partial: bool) -> Iterator[list[tuple[Ref, Array]]]:
+    def _batches(self, partial: bool) -> Iterator[Uses[Ref]]:
         while (uses := self._collector.next_uses(allow_partial=partial)) is not None:
             yield [(window.reference, columns) for window, columns in uses]
 
@@ -236,42 +246,36 @@ class LearnerWorker:
     """A learner, alone or one of a group."""
 
     def __init__(self, config: Config, threads: int) -> None:
-        self._config, self._threads = config, prepare_process(threads)
-        self._device = device_here(config)
-        self._spec = env_spec(config)
-        network = initial_network(config, self._spec)
-        self._plan = checked_plan(config, self._spec, network)
-        self._network = network
+        self._config, self._threads = config, threads
         self._group: LearnerGroup | None = None
-        self._learner: Learner | None = None
         self._clock = Clock()
+        self._windows: dict[Ref, Sequence] = {}
 
-    def describe(self) -> tuple[EnvSpec, str, str, str]:
-        """-> the environment, the memory plan, the node, and an address at which a group can meet."""
+    def where(self) -> tuple[str, str]:
+        """-> the node, and an address there at which a group can meet."""
         with socket.socket() as free:
             free.bind(("", 0))
             address = f"{ray.util.get_node_ip_address()}:{free.getsockname()[1]}"
-        return self._spec, self._plan.text(), str(ray.get_runtime_context().get_node_id()), address
+        return str(ray.get_runtime_context().get_node_id()), address
 
-    def join(self, address: str, rank: int, size: int) -> None:
-        """Begin, once all learners of the group are there."""
+    def start(self, address: str, rank: int, size: int) -> tuple[EnvSpec, str]:
+        """Make the learner, and meet the others of its group; -> the environment and the memory plan."""
+        prepare_process(self._threads)
+        config, device = self._config, device_here(self._config)
+        spec = env_spec(config)
+        network = initial_network(config, spec)
+        plan = checked_plan(config, spec, network)
         if size > 1:
-            self._group = LearnerGroup(address, rank, size, self._device)
-        self._learner = make_learner(self._config, self._network, self._device, self._plan, self._group)
-
-    @property
-    def learner(self) -> Learner:
-        assert self._learner is not None, "join comes first"
-        return self._learner
+            self._group = LearnerGroup(address, rank, size, device)
+        self.learner: Learner = make_learner(config, network, device, plan, self._group)
+        return spec, plan.text()
 
     def publish(self, server: Handle, version: int) -> None:
         """Write θ to the object store and tell the parameter server of it."""
         reference = ray.put(to_arrays(self.learner.parameters()))
         ray.get(server.push.remote([reference], version))
 
-    def improve(
-        self, due: list[list[tuple[Ref, Array]]], server: Handle
-    ) -> tuple[list[Metrics], str | None, dict[str, int]]:
+    def improve(self, due: Due, server: Handle) -> tuple[list[Metrics], str | None, dict[str, int]]:
         """Train the batches; -> metrics of each update, what went wrong if they diverged, and the counters after it.
 
         θ is published once, at the end: actors pull at the beginning of a window.
@@ -282,17 +286,32 @@ class LearnerWorker:
         def hold(params: dict[str, Tensor], version: int) -> None:
             newest[:] = [version]
 
-        trained = improve(self._batches(due), self.learner, hold, every, self._clock)
+        trained = improve(self._batches(due.batches), self.learner, hold, every, self._clock)
         updates, diverged = until_diverged(trained)
         if newest and (self._group is None or self._group.rank == 0):
             self.publish(server, newest[0])
+        kept = set(due.kept)
+        self._windows = {reference: window for reference, window in self._windows.items() if reference in kept}
         return updates, None if diverged is None else str(diverged), self.counters()
 
-    def _batches(self, due: list[list[tuple[Ref, Array]]]) -> Iterator[Sequence]:
+    def _batches(self, batches: list[Uses[Ref]]) -> Iterator[Sequence]:
         group = self._group
-        for uses in due:
+        for uses in batches:
             mine = uses if group is None else part_of(uses, group.rank, group.size)
-            yield _empty_part(uses) if not mine else _gathered(mine)
+            if mine:
+                yield self._gather(mine)
+            else:
+                # Beyond the last sequence of a run's last batch: take part with one none of whose steps count.
+                nothing = self._gather([(uses[0][0], uses[0][1][:1])])
+                nothing.valid[:] = False
+                yield nothing
+
+    def _gather(self, uses: Uses[Ref]) -> Sequence:
+        """The batch. A window is opened once, in place, and stays open until its last use: opening costs time."""
+        with self._clock.measure("data"):
+            new = [reference for reference, _ in uses if reference not in self._windows]
+            self._windows.update(zip(new, ray.get(new), strict=True))
+            return gather_columns([(self._windows[reference], columns) for reference, columns in uses])
 
     def counters(self) -> dict[str, int]:
         return {"updates": self.learner.updates, "skipped": self.learner.skipped_updates}
@@ -307,25 +326,13 @@ class LearnerWorker:
         self.learner.load_state_dict(state)
 
 
-def _gathered(uses: list[tuple[Ref, Array]]) -> Sequence:
-    windows = ray.get([reference for reference, _ in uses])
-    return gather_columns([(window, columns) for window, (_, columns) in zip(windows, uses, strict=True)])
-
-
-def _empty_part(uses: list[tuple[Ref, Array]]) -> Sequence:
-    """One sequence none of whose steps count: for a learner beyond the last sequence of a run's last batch."""
-    batch = _gathered([(uses[0][0], uses[0][1][:1])])
-    batch.valid[:] = False
-    return batch
-
-
 class EvaluatorWorker:
     """Plays evaluations in environments of its own."""
 
     def __init__(self, config: Config, threads: int) -> None:
         self._config = config
-        threads = prepare_process(threads)
-        self._evaluator = make_evaluator(config, device_here(config), threads)
+        self._make = lambda: make_evaluator(config, device_here(config), prepare_process(threads))
+        self._evaluator: Evaluator | None = None
         self._controllers = make_controllers(config)
 
     def evaluate(self, params: Arrays, controllers: State, seed: int) -> Evaluation:
@@ -336,6 +343,7 @@ class EvaluatorWorker:
             return controller_of(self._controllers, env).propose_best(rng)
 
         episodes = self._config.evaluation.episodes
+        self._evaluator = self._evaluator or self._make()
         evaluation = self._evaluator.evaluate(to_tensors(params), propose, episodes, seed)
         assert evaluation is not None  # nobody asks it to stop: it is killed instead
         return evaluation

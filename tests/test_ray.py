@@ -1,0 +1,324 @@
+"""The Ray runtime: in lockstep the local run, bit by bit; and no lost process or node ends a run or bends its data."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gdi
+from gdi.config import Config, PlacementConfig
+from gdi.runtime.faults import Stalled
+from gdi.runtime.ray import workers
+from helpers import Listener, fails, network_of, read_lines, tiny_config, with_lstm
+
+ray = pytest.importorskip("ray")
+
+QUICK = PlacementConfig(stall_seconds=120.0, hang_seconds=60.0)
+LOCKSTEP = replace(QUICK, lockstep=True)
+
+
+@pytest.fixture
+def _ray() -> None:
+    """One Ray for most tests of a process; training connects to what is there."""
+    if not ray.is_initialized():
+        ray.init(address="local", num_cpus=16, include_dashboard=False, log_to_driver=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _end() -> Iterator[None]:
+    yield
+    ray.shutdown()
+
+
+class At(Listener):
+    """Does something once, when the run has come that far."""
+
+    def __init__(self, steps: int, act: Callable[[], None]) -> None:
+        super().__init__()
+        self._steps, self._act = steps, act
+        self.seen: list[dict[str, Any]] = []
+
+    def event(self, event: dict[str, Any]) -> None:
+        super().event(event)
+        if event["kind"] == "train":
+            self.seen.append(event)
+        if event["kind"] == "progress" and event["steps"] >= self._steps:
+            act, self._act = self._act, lambda: None
+            act()
+
+
+def processes(worker: type) -> list[int]:
+    """Of this test process's Ray, oldest first."""
+    found = subprocess.run(["pgrep", "-f", f"ray::{worker.__name__}"], capture_output=True, text=True).stdout.split()
+    ours = ray.get_runtime_context().get_node_id()
+    session = ray._private.worker._global_node.get_session_dir_path()
+    assert ours
+    return [int(pid) for pid in found if session in _environment(int(pid))]
+
+
+def _environment(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text() + Path(f"/proc/{pid}/environ").read_text(errors="replace")
+    except (FileNotFoundError, PermissionError, ProcessLookupError):
+        return ""
+
+
+def kill_one(worker: type) -> Callable[[], None]:
+    return lambda: os.kill(processes(worker)[0], signal.SIGKILL)
+
+
+def without_ray(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in line.items() if not name.startswith("ray/")} for line in lines]
+
+
+def atari_config() -> Config:
+    config = gdi.make_config("gdi-i3", "pong", scale="atari-cpu", steps=4 * 8 * 10, seed=3)
+    return replace(
+        config,
+        env=replace(config.env, num_envs=4, max_episode_steps=12),  # cut, so that episodes end within the test
+        network=replace(config.network, hidden_units=16, lstm_units=8),
+        learner=replace(
+            config.learner, batch_size_sequences=4, sequence_steps=8, replay=2, replay_span_windows=2, warmup_updates=2
+        ),
+        evaluation=replace(config.evaluation, every_steps=160, episodes=2),
+        run=replace(config.run, log_every_steps=100, checkpoint_every_steps=100, threads=1, device="cpu"),
+    )
+
+
+CASES = {
+    "minatar": tiny_config(steps=600),
+    "minatar-h3-lstm": with_lstm(tiny_config(preset="gdi-h3", steps=400, burn_in_steps=3)),
+    "atari": atari_config(),
+}
+
+
+@pytest.mark.usefixtures("_ray")
+@pytest.mark.parametrize("case", CASES)
+def test_lockstep_is_the_local_run_bit_by_bit(case: str, tmp_path: Path) -> None:
+    config = CASES[case]
+    local = gdi.train(config, tmp_path / "local")
+    remote = gdi.train(config, tmp_path / "ray", runtime="ray", placement=LOCKSTEP)
+    assert local.updates >= 20
+    assert (remote.steps, remote.updates, remote.evaluation) == (local.steps, local.updates, local.evaluation)
+    states = [newest(run.run_dir)["system"] for run in (local, remote)]
+    for part in ("learner", "controllers", "parameters"):
+        assert_equal(states[0][part], states[1][part])
+    assert without_ray(read_lines(remote.run_dir)) == read_lines(local.run_dir)
+    assert (remote.run_dir / "episodes.csv").read_text() == (local.run_dir / "episodes.csv").read_text()
+
+
+def newest(run_dir: Path) -> dict[str, Any]:
+    from gdi.runtime.checkpoint import CheckpointStore
+
+    state = CheckpointStore(run_dir / "checkpoints", 3, pytest.fail).newest()
+    assert state is not None
+    return state
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_equal(one[key], other[key])
+    else:
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.usefixtures("_ray")
+def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -> None:
+    """Asked for 1,500 steps: sampled exactly, each trained replay times, whatever the order in which windows came."""
+    config = tiny_config(steps=1500)
+    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=replace(QUICK, actors=2))
+    assert result.finished
+    assert result.steps == 1500
+    state = newest(result.run_dir)["system"]
+    assert int(state["learner"]["trained_transitions"]) == config.learner.replay * 1500
+    assert len(state["collector"]["windows"]) == 0
+    lines = read_lines(result.run_dir)
+    training = [line for line in lines if line["kind"] == "train"]
+    assert max(line["ray/actors"] for line in training) == 2
+    assert max(line["ray/queue_windows"] for line in training) <= 2 * QUICK.queue_windows
+    envs = {line.split(",")[1] for line in (result.run_dir / "episodes.csv").read_text().splitlines()[1:]}
+    assert envs == {str(env) for env in range(config.env.num_envs)}  # four of one actor, four of the other
+    # The best checkpoint is that of the parameters which were evaluated, though training went on meanwhile.
+    assert gdi.load(result.run_dir, best=True).steps in {
+        line["steps"] for line in lines if line["kind"] == "evaluation"
+    }
+
+
+def test_a_hung_environment_is_killed_and_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray.shutdown()  # a Ray of its own, whose processes see the variable
+    flag = tmp_path / "flag"
+    config = tiny_config("ray_worlds:Hangs-v0", steps=1200)
+    flag.touch()  # nobody hangs until it is removed
+    monkeypatch.setenv("RAY_WORLDS_FLAG", str(flag))
+    placement = replace(QUICK, actors=2, hang_seconds=5.0)
+    console = At(300, flag.unlink)
+    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=console)
+    assert result.steps == 1200
+    assert result.finished
+    assert any("for more than 5 s and was killed" in text for text in console.notices), console.notices
+    assert console.seen[-1]["ray/replaced_total"] == 1
+    assert console.seen[-1]["ray/dropped_windows_total"] >= 1
+
+
+def test_an_environment_that_always_fails_stops_the_run_with_its_traceback(tmp_path: Path) -> None:
+    ray.shutdown()  # a Ray of its own, whose processes know this folder's modules
+    config = tiny_config("ray_worlds:Fails-v0", steps=1200)
+    with pytest.raises(Stalled, match="the lever broke") as caught:
+        gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
+    assert "ray_worlds.py" in str(caught.value)  # where, too
+
+
+@pytest.mark.usefixtures("_ray")
+@pytest.mark.parametrize("worker", [workers.LearnerWorker, workers.CollectorWorker, workers.ControllerWorker])
+def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(worker: type, tmp_path: Path) -> None:
+    config = tiny_config(steps=1600)
+    console = At(1200, kill_one(worker))
+    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK, console=console)
+    assert result.finished
+    assert result.steps == 1600
+    assert any("Going back to the newest checkpoint" in text for text in console.notices), console.notices
+    state = newest(result.run_dir)["system"]
+    assert int(state["learner"]["trained_transitions"]) == config.learner.replay * 1600
+    steps = [line["steps"] for line in read_lines(result.run_dir) if line["kind"] == "train"]
+    assert steps == sorted(set(steps))  # what was logged after the checkpoint was taken back
+    assert "lost" in (result.run_dir / "notices.log").read_text()
+
+
+@pytest.mark.usefixtures("_ray")
+def test_actors_join_and_leave_while_it_runs(tmp_path: Path) -> None:
+    from gdi.cli.main import main
+
+    config = tiny_config(steps=6000)
+    folder = tmp_path / "run"
+
+    def shrink_later() -> None:
+        assert main(["actors", str(folder), "3"]) == 0
+        threading.Thread(target=lambda: (time.sleep(12), main(["actors", str(folder), "1"]))).start()
+
+    placement = replace(QUICK, envs_per_actor=4)
+    console = At(500, shrink_later)
+    config = replace(config, steps=30_000, run=replace(config.run, checkpoint_every_steps=10**6))
+    config = replace(config, evaluation=replace(config.evaluation, every_steps=10**6))
+    result = gdi.train(config, folder, runtime="ray", placement=placement, console=console)
+    assert result.steps == 30_000
+    counts = [line["ray/actors"] for line in console.seen]
+    assert counts[0] == 1
+    assert max(counts) == 3
+    assert counts[-1] == 1
+    assert console.seen[-1]["ray/dropped_windows_total"] == 0  # who leaves delivers first
+
+
+@pytest.mark.usefixtures("_ray")
+def test_two_learners_are_one_learner_with_the_whole_batch(tmp_path: Path) -> None:
+    """Gradients summed over both; the last batch of the run is smaller and uneven."""
+    config = tiny_config(steps=600, batch_size_sequences=7)
+    alone = gdi.train(config, tmp_path / "alone", runtime="ray", placement=LOCKSTEP)
+    both = gdi.train(config, tmp_path / "both", runtime="ray", placement=replace(LOCKSTEP, learners=2))
+    assert both.updates == alone.updates
+    one, two = network_of(alone.run_dir), network_of(both.run_dir)
+    for name in one:
+        np.testing.assert_allclose(two[name], one[name], rtol=2e-3, atol=2e-5, err_msg=name)
+    first, second = (read_lines(run.run_dir)[0] for run in (alone, both))
+    for name in ("loss/v", "loss/q", "loss/policy", "optimizer/gradient_norm", "actor/parameter_lag_updates"):
+        assert second[name] == pytest.approx(first[name], rel=1e-3, abs=1e-6), name
+
+
+@pytest.mark.parametrize(("columns", "size"), [([3, 4], 2), ([1], 2), ([5, 1, 2], 3), ([2, 2], 5), ([8], 1)])
+def test_the_learners_parts_are_the_batch(columns: list[int], size: int) -> None:
+    uses = [(f"window {i}", np.arange(count) + 10 * i) for i, count in enumerate(columns)]
+    parts = [workers.part_of(uses, rank, size) for rank in range(size)]
+    flat = [(window, column) for part in parts for window, chosen in part for column in chosen]
+    assert flat == [(window, column) for window, chosen in uses for column in chosen]
+    sizes = [sum(len(chosen) for _, chosen in part) for part in parts]
+    assert max(sizes) - min(sizes) <= 1
+
+
+TRAIN = [
+    *("--env=MinAtar/Breakout-v0", "--steps=200000", "--env.num-envs=8", "--learner.sequence-steps=5"),
+    *("--learner.batch-size-sequences=8", "--network.hidden-units=16", "--evaluation.episodes=2", "--run.threads=1"),
+    *("--run.checkpoint-every-steps=500", "--evaluation.every-steps=1000000"),
+]
+
+
+def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_takes_other_actors(
+    tmp_path: Path,
+) -> None:
+    """SIGKILL of the driver; then resumed with two actors for one; then by the local runtime."""
+    folder = tmp_path / "run"
+    command = [sys.executable, "-m", "gdi.cli.main", "train", *TRAIN, "--run-dir", str(folder), "--runtime", "ray"]
+    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 180
+    while len(list(folder.glob("checkpoints/step-*"))) < 2:
+        assert driver.poll() is None, driver.stderr and driver.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    driver.kill()
+    driver.wait()
+    before = newest(folder)["system"]["steps"]
+    again = subprocess.Popen(
+        [*command, "--resume", "--placement.actors", "2"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    while newest(folder)["system"]["steps"] <= before + 1000:
+        assert again.poll() is None, again.stdout and again.stdout.read()
+        assert time.monotonic() < deadline + 120
+        time.sleep(0.5)
+    again.send_signal(signal.SIGTERM)
+    told = again.communicate(timeout=120)[0]
+    assert again.returncode == 0, told
+    assert "resuming at" in told
+    assert "2 actors with 4 environments each" in told
+    state = newest(folder)["system"]
+    assert len(state["more_actors"]) == 1
+    local = subprocess.Popen([*command[:-2], "--resume"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    while newest(folder)["system"]["steps"] <= state["steps"]:
+        assert local.poll() is None, local.stdout and local.stdout.read()
+        time.sleep(0.5)
+    local.send_signal(signal.SIGTERM)
+    assert "resuming at" in local.communicate(timeout=60)[0]
+
+
+def test_without_ray_one_line_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    argv = ["train", *TRAIN, "--runtime", "ray", "--run-dir", str(tmp_path / "run")]
+    assert "pip install 'gdi[ray]'" in fails(argv, capsys)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--ray-address", "auto"], "--ray-address is for --runtime ray"),
+        (["--placement.actors", "2"], "--placement is for --runtime ray"),
+        (["--runtime", "ray", "--placement.actors", "3"], "cannot share --env.num-envs 8"),
+        (["--runtime", "ray", "--placement.actors", "0"], "--placement.actors must be greater than 0"),
+        (["--runtime", "ray", "--placement.lockstep", "--placement.actors", "2"], "lockstep means one actor"),
+        (["--runtime", "ray", "--placement.lockstep", "--run.overlap"], "--run.no-overlap"),
+        (["--runtime", "slurm"], "invalid choice: 'slurm'"),
+    ],
+)
+def test_bad_input(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert message in fails(["train", *TRAIN, *argv], capsys)
+
+
+def test_an_address_nobody_answers_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    argv = ["train", *TRAIN, "--runtime", "ray", "--run-dir", str(tmp_path / "run")]
+    code = f"import sys; from gdi.cli.main import main; sys.exit(main({[*argv, '--ray-address', '127.0.0.1:1']!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines()[-1].startswith("gdi: error: cannot reach the Ray cluster at '127.0.0.1:1'")
+    assert not (tmp_path / "run").exists()
