@@ -59,19 +59,11 @@ class At(Listener):
 
 
 def processes(worker: type) -> list[int]:
-    """Of this test process's Ray, oldest first."""
-    found = subprocess.run(["pgrep", "-f", f"ray::{worker.__name__}"], capture_output=True, text=True).stdout.split()
-    ours = ray.get_runtime_context().get_node_id()
-    session = ray._private.worker._global_node.get_session_dir_path()
-    assert ours
-    return [int(pid) for pid in found if session in _environment(int(pid))]
+    """Those of this kind that live, in the Ray that this process is connected to."""
+    from ray._private.state import actors
 
-
-def _environment(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text() + Path(f"/proc/{pid}/environ").read_text(errors="replace")
-    except (FileNotFoundError, PermissionError, ProcessLookupError):
-        return ""
+    found = [actor for actor in actors().values() if actor["State"] == "ALIVE"]
+    return [actor["Pid"] for actor in found if actor["ActorClassName"] == worker.__name__]
 
 
 def kill_one(worker: type) -> Callable[[], None]:

@@ -9,7 +9,7 @@ keeps them, the learner reads their columns in place. θ is written once per ver
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ import ray
 import torch
 from torch import Tensor
 
-from gdi.acting import Collector
+from gdi.acting import Actor, Collector
 from gdi.acting.collector import Uses
 from gdi.acting.parameters import Newest
 from gdi.clock import Clock
@@ -99,7 +99,7 @@ class ActorWorker:
     ) -> None:
         self._controller = controller
         self._parameters = PulledParameters(server)
-        self._make = lambda: make_actor(
+        self._make: Callable[[], Actor] = lambda: make_actor(
             config, self._parameters, device_here(config), prepare_process(threads), Clock(), *which
         )
         self._first_env = number * config.env.num_envs
@@ -331,7 +331,9 @@ class EvaluatorWorker:
 
     def __init__(self, config: Config, threads: int) -> None:
         self._config = config
-        self._make = lambda: make_evaluator(config, device_here(config), prepare_process(threads))
+        self._make: Callable[[], Evaluator] = lambda: make_evaluator(
+            config, device_here(config), prepare_process(threads)
+        )
         self._evaluator: Evaluator | None = None
         self._controllers = make_controllers(config)
 
