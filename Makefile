@@ -5,13 +5,15 @@ BIN := $(VENV)/bin
 # Everything goes through the pins; torch first and by its pin, so that no other package pulls another build in.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help setup demo test lint typecheck bench bench-atari clean
+.PHONY: help setup demo test lint typecheck bench bench-atari bench-minatar bench-minatar-quick clean
 
 help:
 	@echo "make demo       train GDI on MinAtar Breakout, live, in a few minutes (runs/demo)"
 	@echo "make test       lint, types and all tests"
 	@echo "make bench      training speed beside Stable-Baselines3's PPO"
 	@echo "make bench-atari  the same on Atari, beside sb3-contrib's RecurrentPPO"
+	@echo "make bench-minatar-quick  GDI beside PPO and DQN on two MinAtar games, in minutes"
+	@echo "make bench-minatar  the whole sweep with the paper's ablation, in many hours; it resumes"
 	@echo "make setup      only install, into .venv"
 	@echo "make lint / typecheck / clean"
 
@@ -51,6 +53,15 @@ bench: $(VENV)/.dev
 
 bench-atari: $(VENV)/.dev
 	$(BIN)/python benchmarks/atari.py
+
+# Both resume: what is finished is skipped, and Ctrl-C is safe.
+bench-minatar: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.minatar_sweep
+	$(BIN)/python -m benchmarks.minatar_sweep.analysis
+
+bench-minatar-quick: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.minatar_sweep --quick
+	$(BIN)/python -m benchmarks.minatar_sweep.analysis --results runs/minatar-quick/results --out runs/minatar-quick
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

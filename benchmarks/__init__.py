@@ -1,0 +1,1 @@
+"""Measurements of this project: speed (`speed.py`, `atari.py`, `scores.py`) and learning (`minatar_sweep/`)."""

@@ -1,0 +1,75 @@
+"""Who runs: the paper's agents and ablations as presets of gdi, and Stable-Baselines3's PPO and DQN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gdi.config import Config
+from gdi.envs.minatar import GAMES as MINATAR
+from gdi.presets import make_config
+
+GAMES = tuple(MINATAR)
+STEPS = 1_000_000
+EPISODES = 32
+EVALUATE_EVERY_STEPS = 100_000
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A name (of its CSV file, and on the command line), the name in tables, and how many seeds it gets."""
+
+    name: str
+    label: str
+    seeds: int
+    preset: str = ""
+    """The preset of gdi; a peer has none."""
+    reward_scale: float = 0.0
+    """The factor on the shaped reward; 0 keeps that of the scale."""
+
+    @property
+    def is_peer(self) -> bool:
+        return not self.preset
+
+
+# The names in tables are those of the paper's table of ablation settings (tab:ablation_setting).
+AGENTS = {
+    agent.name: agent
+    for agent in (
+        Agent("gdi-i3", "GDI-I3", 5, "gdi-i3"),
+        Agent("gdi-h3", "GDI-H3", 5, "gdi-h3"),
+        Agent("fixed", "Fix Selection", 3, "fixed"),
+        # Fix Selection is Softmax(A) at temperature 1, and how greedy that is depends on the scale of A alone. The
+        # scale's reward factor of 0.15 leaves it nearly uniform; with the paper's factor of 1 it can learn.
+        Agent("fixed-unscaled", "Fix Selection, reward factor 1", 3, "fixed", reward_scale=1.0),
+        Agent("random", "Random Selection", 3, "random"),
+        Agent("boltzmann", "Boltzmann Selection", 3, "boltzmann"),
+        Agent("epsilon-greedy", "ε-greedy Selection", 3, "epsilon-greedy"),
+        Agent("ppo", "PPO (SB3)", 5),
+        Agent("dqn", "DQN (SB3)", 3),
+    )
+}
+
+
+def env_id(game: str) -> str:
+    """``-v0``: all six actions; sticky actions and difficulty ramping as MinAtar has them by default."""
+    return f"MinAtar/{game}-v0"
+
+
+def evaluate_every_steps(steps: int) -> int:
+    """Every 100k steps, and at least four times in a run, so that a short one has a curve, too."""
+    return min(EVALUATE_EVERY_STEPS, max(1, steps // 4))
+
+
+def gdi_config(agent: Agent, game: str, seed: int, steps: int) -> Config:
+    """The preset as it stands at scale ``minatar``, on one CPU thread: the cores are for runs side by side."""
+    config = make_config(agent.preset, env_id(game), scale="minatar", steps=steps, seed=seed)
+    network = config.network
+    if agent.reward_scale:
+        network = replace(network, reward_scales=(agent.reward_scale,) * network.families)
+    return replace(
+        config,
+        network=network,
+        evaluation=replace(config.evaluation, every_steps=evaluate_every_steps(steps), episodes=EPISODES),
+        # One old checkpoint is enough to resume from, and a sweep has a hundred runs to keep.
+        run=replace(config.run, threads=1, device="cpu", keep_checkpoints=1),
+    )

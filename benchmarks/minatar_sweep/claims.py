@@ -1,0 +1,32 @@
+"""What the paper says who beats whom, pair by pair, so that each can be measured and answered by a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Claim:
+    better: str
+    worse: str
+    what: str
+
+
+E_MATTERS = "the operator E matters"
+CAPACITY = "the capacity of the behavior policy space matters"
+ABOVE_PEERS = "GDI is above other model-free agents"
+ABLATIONS = {
+    "fixed": E_MATTERS,
+    "fixed-unscaled": E_MATTERS,
+    "random": E_MATTERS,
+    "boltzmann": CAPACITY,
+    "epsilon-greedy": CAPACITY,
+}
+GDI = ("gdi-i3", "gdi-h3")
+
+# Section "Ablation Study" and the tables of results.
+CLAIMS = (
+    Claim("gdi-h3", "gdi-i3", "two families of variables are better than one"),
+    *(Claim(agent, ablation, what) for agent in GDI for ablation, what in ABLATIONS.items()),
+    *(Claim(agent, peer, ABOVE_PEERS) for agent in GDI for peer in ("ppo", "dqn")),
+)

@@ -1,0 +1,189 @@
+"""The statistics of the benchmark: pure functions of the rows in the CSV files.
+
+The final score of a run is the mean of its last evaluation, the one at the end of training, not the best one. Scores
+of different games are put on one scale by dividing by the DQN peer's mean final score in that game (0 stays 0, DQN is
+1); this divisor is taken as given, without an uncertainty of its own. Intervals are those of ``gdi.scores``: 95 %, from
+a bootstrap that resamples the seeds of every game separately.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.minatar_sweep.records import Row, run_of
+from gdi.scores import metrics
+from gdi.scores.intervals import Bootstrap, Statistic, confidence_interval, has_seeds
+from gdi.types import Array
+
+HOW = Bootstrap()
+NORMALISER, TARGET = "dqn", "ppo"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run: its evaluations in the order of their steps."""
+
+    agent: str
+    game: str
+    seed: int
+    training_steps: int
+    steps: Array
+    scores: Array
+    seconds: Array
+
+    @property
+    def final(self) -> float:
+        return float(self.scores[-1])
+
+
+def make_runs(rows: Iterable[Row]) -> list[Run]:
+    """The runs of rows of any agents."""
+    by_run: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        by_run.setdefault((row["agent"], *run_of(row)), []).append(row)
+    runs = []
+    for key, found in sorted(by_run.items()):
+        found = sorted(found, key=lambda row: int(row["steps"]))
+        columns = (np.array([float(row[name]) for row in found]) for name in ("steps", "mean", "seconds"))
+        runs.append(Run(*key, int(found[0]["training_steps"]), *columns))
+    return runs
+
+
+def score_matrix(runs: Iterable[Run], agent: str, games: Sequence[str]) -> Array:
+    """Final scores ``[runs, games]``, as ``gdi.scores.metrics`` takes them: NaN where a game has fewer runs."""
+    columns = [[run.final for run in runs if (run.agent, run.game) == (agent, game)] for game in games]
+    matrix = np.full((max(1, *map(len, columns)), len(games)), np.nan)
+    for i, column in enumerate(columns):
+        matrix[: len(column), i] = column
+    return matrix
+
+
+def normaliser(runs: Iterable[Run], games: Sequence[str]) -> Array:
+    """DQN's mean final score per game, ``[games]``; NaN where it has none, or none above 0 to divide by."""
+    means = metrics.game_means(score_matrix(runs, NORMALISER, games))
+    return np.where(means > 0, means, np.nan)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and its interval; no interval where no game has two runs. NaN is "not measured"."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def has_interval(self) -> bool:
+        return math.isfinite(self.low)
+
+    def text(self, digits: int = 2) -> str:
+        """``1.25 [1.10, 1.40]``."""
+        if math.isnan(self.value):
+            return "–"
+        bounds = f" [{self.low:.{digits}f}, {self.high:.{digits}f}]" if self.has_interval else ""
+        return f"{self.value:.{digits}f}{bounds}"
+
+
+def estimate(statistic: Statistic, *matrices: Array, how: Bootstrap = HOW) -> Estimate:
+    """A statistic of score matrices with its bootstrap interval."""
+    if any(not np.isfinite(matrix).any() for matrix in matrices):
+        return Estimate(math.nan)
+    value = float(statistic(*matrices))
+    if not any(has_seeds(matrix) for matrix in matrices):
+        return Estimate(value)
+    low, high = confidence_interval(statistic, *matrices, how=how)
+    return Estimate(value, float(low), float(high))
+
+
+def shared_games(*matrices: Array) -> Array:
+    """Which games all of the matrices have a run of, ``[games]``."""
+    return np.asarray(np.all([np.isfinite(matrix).any(axis=0) for matrix in matrices], axis=0))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Whether ``better`` beats ``worse``: P(a run of the one scores above a run of the other, on a random game)."""
+
+    better: str
+    worse: str
+    probability: Estimate
+    games: int
+    ahead: int  # games in which the first has the higher mean
+    verdict: str
+    because: str
+
+
+def compare(runs: Sequence[Run], better: str, worse: str, games: Sequence[str], how: Bootstrap = HOW) -> Comparison:
+    """``held`` if the whole interval is above one half, ``not held`` if it is below, else ``undecided``.
+
+    One run in a game says nothing about its spread: there, too, nothing is decided.
+    """
+    x, y = (score_matrix(runs, agent, games) for agent in (better, worse))
+    shared = shared_games(x, y)
+    if not shared.any():
+        return Comparison(better, worse, Estimate(math.nan), 0, 0, "not measured", "there is no game that both played")
+    x, y = x[:, shared], y[:, shared]
+    probability = estimate(metrics.probability_of_improvement, x, y, how=how)
+    if min(np.isfinite(x).sum(axis=0).min(), np.isfinite(y).sum(axis=0).min()) < 2:
+        verdict, because = "undecided", "a game with a single run has no interval"
+    elif probability.low > 0.5:
+        verdict, because = "held", "the whole interval is above 0.5"
+    elif probability.high < 0.5:
+        verdict, because = "not held", "the whole interval is below 0.5: it is the other way round"
+    else:
+        verdict, because = "undecided", "the interval includes 0.5"
+    ahead = int((metrics.game_means(x) > metrics.game_means(y)).sum())
+    return Comparison(better, worse, probability, int(shared.sum()), ahead, verdict, because)
+
+
+def reached(run: Run, target: float) -> tuple[float, float]:
+    """Steps and seconds at the first evaluation with at least the target; infinite if there is none."""
+    hits = np.flatnonzero(run.scores >= target)
+    if not hits.size:
+        return math.inf, math.inf
+    return float(run.steps[hits[0]]), float(run.seconds[hits[0]])
+
+
+@dataclass(frozen=True)
+class Reaching:
+    """How long an agent's runs of a game take to a score: the median, infinite if half of them never get there."""
+
+    steps: float
+    seconds: float
+    reached: int
+    runs: int
+
+
+def reaching(runs: Iterable[Run], agent: str, game: str, target: float) -> Reaching | None:
+    """None without a run."""
+    found = [reached(run, target) for run in runs if (run.agent, run.game) == (agent, game)]
+    if not found:
+        return None
+    # The upper of the two middle ones: half-way to infinity is nowhere.
+    steps, seconds = (sorted(column)[len(column) // 2] for column in zip(*found, strict=True))
+    return Reaching(steps, seconds, sum(math.isfinite(steps) for steps, _ in found), len(found))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The mean over seeds of each evaluation, and a band where there are two seeds or more."""
+
+    steps: Array
+    mean: Array
+    band: tuple[Array, Array] | None
+
+
+def curve(runs: Iterable[Run], agent: str, game: str, how: Bootstrap = HOW) -> Curve | None:
+    """Runs of an agent are evaluated at the same times up to the few steps of a window; None without a run."""
+    found = [run for run in runs if (run.agent, run.game) == (agent, game)]
+    if not found:
+        return None
+    points = min(len(run.steps) for run in found)
+    scores = np.array([run.scores[:points] for run in found])
+    steps = np.mean([run.steps[:points] for run in found], axis=0)
+    band = confidence_interval(metrics.game_means, scores, how=how) if len(found) > 1 else None
+    return Curve(steps, scores.mean(axis=0), band)

@@ -1,0 +1,172 @@
+"""The tables of scores, efficiency, health and coverage as Markdown; each function makes one section."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from benchmarks.minatar_sweep.agents import AGENTS, GAMES
+from benchmarks.minatar_sweep.measures import TARGET, Reaching, Run, estimate, normaliser, reaching, score_matrix
+from benchmarks.minatar_sweep.records import Row, run_of
+from gdi.scores import metrics
+
+NONE = "–"
+HEALTH = {
+    "entropy": "entropy",
+    "ratio_mean": "mean ratio",
+    "ratio_clip_fraction": "ratios clipped",
+    "advantage_scale": "A scale",
+    "value_error": "value error",
+    "parameter_lag_updates": "lag",
+}
+
+
+def section(title: str, *parts: str) -> str:
+    return "\n\n".join([f"## {title}", *parts])
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def label(agent: str) -> str:
+    return AGENTS[agent].label
+
+
+def number(value: float, digits: int = 1) -> str:
+    return f"{value:.{digits}f}" if math.isfinite(value) else NONE
+
+
+def present(runs: Iterable[Run]) -> list[str]:
+    """The agents that have a run, in the benchmark's order."""
+    found = {run.agent for run in runs}
+    return [name for name in AGENTS if name in found]
+
+
+def played(runs: Iterable[Run]) -> list[str]:
+    """The games that have a run, in the benchmark's order."""
+    found = {run.game for run in runs}
+    return [game for game in GAMES if game in found]
+
+
+def steps_text(runs: Iterable[Run]) -> str:
+    return " or ".join(f"{steps:,}" for steps in sorted({run.training_steps for run in runs}))
+
+
+def coverage(runs: Sequence[Run]) -> str:
+    """How many seeds each cell rests on, and of how many in a full sweep."""
+    keys = [(run.agent, run.game) for run in runs]
+    rows = []
+    for name, agent in AGENTS.items():
+        counts = [keys.count((name, game)) for game in GAMES]
+        rows.append([agent.label, *(str(n) if n >= agent.seeds else f"{n} of {agent.seeds}" for n in counts)])
+    missing = sum(max(0, agent.seeds - keys.count((name, game))) for name, agent in AGENTS.items() for game in GAMES)
+    told = f"{missing} runs of a full sweep are missing." if missing else "No run of a full sweep is missing."
+    return section("Seeds", table(["agent", *GAMES], rows), told)
+
+
+def scores(runs: Sequence[Run]) -> str:
+    games = played(runs)
+    rows = []
+    for agent in present(runs):
+        matrix = score_matrix(runs, agent, games)
+        rows.append([label(agent), *(estimate(metrics.mean, matrix[:, [i]]).text(1) for i in range(len(games)))])
+    told = (
+        "The mean over seeds of each run's last evaluation, of 32 episodes, with 95 % bootstrap intervals over seeds."
+    )
+    return section("Final scores", told, table(["agent", *games], rows))
+
+
+def aggregates(runs: Sequence[Run]) -> str:
+    title, games = "Over all games", played(runs)
+    divisor = normaliser(runs, games)
+    if not np.isfinite(divisor).any():
+        return section(
+            title, f"Not computed: scores are normalised by {label('dqn')}, which has no score to divide by."
+        )
+    rows = []
+    for agent in present(runs):
+        matrix = score_matrix(runs, agent, games) / divisor
+        cells = [estimate(statistic, matrix).text() for statistic in (metrics.iqm, metrics.mean, metrics.median)]
+        has = np.isfinite(matrix)
+        rows.append([label(agent), *cells, str(has.any(axis=0).sum()), str(has.sum())])
+    told = (
+        "Scores divided by the DQN peer's mean final score in the same game: 1 is DQN, and 0 is a score of 0. IQM is "
+        "the interquartile mean over runs and games."
+    )
+    parts = [told, table(["agent", "IQM", "mean", "median", "games", "runs"], rows)]
+    left_out = [game for game, value in zip(games, divisor, strict=True) if not np.isfinite(value)]
+    if left_out:
+        parts.append(f"Left out, because DQN has no score above 0 there to divide by: {', '.join(left_out)}.")
+    return section(title, *parts)
+
+
+def efficiency(runs: Sequence[Run]) -> str:
+    """Steps and wall-clock to PPO's final score."""
+    title = "Steps and time to PPO's final score"
+    targets = dict(zip(played(runs), metrics.game_means(score_matrix(runs, TARGET, played(runs))), strict=True))
+    targets = {game: float(target) for game, target in targets.items() if math.isfinite(target)}
+    if not targets:
+        return section(title, f"Not computed: {label(TARGET)} has no runs.")
+    found = {
+        agent: [reaching(runs, agent, game, target) for game, target in targets.items()] for agent in present(runs)
+    }
+    header = ["agent", *(f"{game} ({target:.1f})" for game, target in targets.items())]
+    steps = [[label(agent), *(reaching_text(cell, seconds=False) for cell in cells)] for agent, cells in found.items()]
+    seconds = [[label(agent), *(reaching_text(cell, seconds=True) for cell in cells)] for agent, cells in found.items()]
+    return section(
+        title,
+        "The target, in brackets, is the mean of PPO's final scores. A run reaches it with its first evaluation that "
+        "is at least as good; the table has the median over an agent's runs, and how many of them ever reach it.",
+        table(header, steps),
+        "The same in wall-clock of one core, evaluations included. The runs trained side by side, so this is rough.",
+        table(header, seconds),
+    )
+
+
+def reaching_text(found: Reaching | None, *, seconds: bool) -> str:
+    """``300k (5 of 5)``, ``151 s (5 of 5)`` or ``not reached (1 of 5)``."""
+    if found is None:
+        return NONE
+    if math.isinf(found.steps):
+        text = "not reached"
+    else:
+        text = f"{found.seconds:,.0f} s" if seconds else f"{found.steps / 1000:,.0f}k"
+    return f"{text} ({found.reached} of {found.runs})"
+
+
+def health(rows: Sequence[Row]) -> str:
+    """The learners' health at the end of training, from the last row of each run."""
+    last: dict[tuple[str, tuple[str, int]], Row] = {}
+    for row in sorted(rows, key=lambda row: int(row["steps"])):
+        last[row["agent"], run_of(row)] = row
+    lines = []
+    for agent in AGENTS:
+        own = [row for (name, _), row in last.items() if name == agent]
+        if not own:
+            continue
+        cells = []
+        for name in HEALTH:
+            values = [value for row in own if (value := health_value(row, name)) is not None]
+            cells.append(f"{np.mean(values):.3g} ({min(values):.3g} to {max(values):.3g})" if values else NONE)
+        skipped = sum(int(float(row["skipped_updates"])) for row in own)
+        lines.append([label(agent), *cells, str(skipped), str(len(own))])
+    if not lines:
+        return section("Health at the end", "No GDI agent has runs.")
+    return section(
+        "Health at the end",
+        "The mean over runs of the last log line, and the smallest and largest. Value error is the mean V-trace target "
+        "minus the mean V; skipped counts the updates that were not finite, over all runs.",
+        table(["agent", *HEALTH.values(), "skipped", "runs"], lines),
+    )
+
+
+def health_value(row: Row, name: str) -> float | None:
+    """A number of a row of health; None where the run had nothing to log."""
+    if name == "value_error":
+        target, value = health_value(row, "value_target_mean"), health_value(row, "value_mean")
+        return None if target is None or value is None else target - value
+    return float(row[name]) if row[name] else None
