@@ -29,7 +29,7 @@ $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 
 # Core, reports and the tools of development.
 $(VENV)/.dev: $(VENV)/.core
-	$(PIP) -e '.[report,video,dev]'
+	$(PIP) -e '.[report,video,ray,dev]'
 	@touch $@
 
 setup: $(VENV)/.dev

@@ -58,6 +58,21 @@ class At(Listener):
             act()
 
 
+class Both:
+    """Two consoles at once."""
+
+    def __init__(self, *consoles: Listener) -> None:
+        self._consoles = consoles
+
+    def event(self, event: dict[str, Any]) -> None:
+        for console in self._consoles:
+            console.event(event)
+
+    def episode(self, steps: int, episode: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
 def processes(worker: type) -> list[int]:
     """Those of this kind that live, in the Ray that this process is connected to."""
     from ray._private.state import actors
@@ -174,7 +189,7 @@ def test_an_environment_that_always_fails_stops_the_run_with_its_traceback(tmp_p
 
 
 @pytest.mark.usefixtures("_ray")
-@pytest.mark.parametrize("worker", [workers.LearnerWorker, workers.CollectorWorker, workers.ControllerWorker])
+@pytest.mark.parametrize("worker", [workers.LearnerWorker, workers.ControllerWorker])
 def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(worker: type, tmp_path: Path) -> None:
     config = tiny_config(steps=1600)
     console = At(1200, kill_one(worker))
@@ -189,11 +204,19 @@ def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(worker: type, tm
     assert "lost" in (result.run_dir / "notices.log").read_text()
 
 
+def seldom(config: Config) -> Config:
+    """Checkpoints and evaluations at the end only."""
+    return replace(
+        config,
+        evaluation=replace(config.evaluation, every_steps=10**6),
+        run=replace(config.run, checkpoint_every_steps=10**6),
+    )
+
+
 @pytest.mark.usefixtures("_ray")
 def test_actors_join_and_leave_while_it_runs(tmp_path: Path) -> None:
     from gdi.cli.main import main
 
-    config = tiny_config(steps=6000)
     folder = tmp_path / "run"
 
     def shrink_later() -> None:
@@ -202,8 +225,7 @@ def test_actors_join_and_leave_while_it_runs(tmp_path: Path) -> None:
 
     placement = replace(QUICK, envs_per_actor=4)
     console = At(500, shrink_later)
-    config = replace(config, steps=30_000, run=replace(config.run, checkpoint_every_steps=10**6))
-    config = replace(config, evaluation=replace(config.evaluation, every_steps=10**6))
+    config = seldom(tiny_config(steps=30_000))
     result = gdi.train(config, folder, runtime="ray", placement=placement, console=console)
     assert result.steps == 30_000
     counts = [line["ray/actors"] for line in console.seen]
@@ -307,10 +329,62 @@ def test_bad_input(argv: list[str], message: str, capsys: pytest.CaptureFixture[
     assert message in fails(["train", *TRAIN, *argv], capsys)
 
 
-def test_an_address_nobody_answers_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    argv = ["train", *TRAIN, "--runtime", "ray", "--run-dir", str(tmp_path / "run")]
-    code = f"import sys; from gdi.cli.main import main; sys.exit(main({[*argv, '--ray-address', '127.0.0.1:1']!r}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2
-    assert done.stderr.strip().splitlines()[-1].startswith("gdi: error: cannot reach the Ray cluster at '127.0.0.1:1'")
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [("127.0.0.1:1", "cannot reach the Ray cluster at '127.0.0.1:1'"), ("head", "neither auto nor host:port")],
+)
+def test_an_address_nobody_answers_is_one_line(
+    address: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    ray.shutdown()
+    argv = ["train", *TRAIN, "--runtime", "ray", "--run-dir", str(tmp_path / "run"), "--ray-address", address]
+    assert message in fails(argv, capsys)
     assert not (tmp_path / "run").exists()
+
+
+def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: Path) -> None:
+    """Three nodes on this machine; SIGKILL of an actor's process, then of everything on a node that has an actor."""
+    from ray.cluster_utils import Cluster
+
+    config = seldom(tiny_config(steps=20_000))
+    config = replace(config, evaluation=replace(config.evaluation, episodes=32))
+    undisturbed = []
+    for seed in range(4):
+        evaluation = gdi.train(replace(config, seed=seed), tmp_path / f"local-{seed}").evaluation
+        assert evaluation is not None
+        undisturbed.append(evaluation.mean)
+    ray.shutdown()
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+
+    def lose_a_node() -> None:
+        from ray._private.state import actors
+
+        homes = [a["Address"]["NodeID"] for a in actors().values() if a["State"] == "ALIVE"]
+        lost = next(node for node in nodes if node.node_id in homes)
+        threading.Thread(target=cluster.remove_node, args=(lost,), kwargs={"allow_graceful": False}).start()
+
+    console = At(4_000, kill_one(workers.ActorWorker))
+    later = At(10_000, lose_a_node)
+    placement = replace(QUICK, actors=2, learner_cpus=0.5, evaluator_cpus=0.5)
+    try:
+        address = cluster.address
+        result = gdi.train(
+            config,
+            tmp_path / "run",
+            runtime="ray",
+            placement=placement,
+            ray_address=address,
+            console=Both(console, later),
+        )
+    finally:
+        cluster.shutdown()
+    assert result.finished
+    assert result.steps == 20_000
+    assert newest(result.run_dir)["system"]["learner"]["trained_transitions"] == config.learner.replay * 20_000
+    assert console.seen[-1]["ray/replaced_total"] == 2, console.notices
+    assert console.seen[-1]["ray/dropped_windows_total"] >= 1
+    assert sum("is lost and replaced" in text for text in console.notices) == 2
+    spread = max(undisturbed) - min(undisturbed)
+    assert result.evaluation is not None
+    assert min(undisturbed) - spread <= result.evaluation.mean <= max(undisturbed) + spread

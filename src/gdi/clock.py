@@ -18,7 +18,17 @@ class Clock:
     def measure(self, name: str) -> Iterator[None]:
         begin = time.perf_counter()
         yield
-        self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - begin
+        self.add({name: time.perf_counter() - begin})
+
+    def add(self, seconds: dict[str, float]) -> None:
+        """What was measured elsewhere."""
+        for name, value in seconds.items():
+            self._seconds[name] = self._seconds.get(name, 0.0) + value
+
+    def take(self) -> dict[str, float]:
+        """The seconds per name so far, for another clock to add; begins anew."""
+        seconds, self._seconds = self._seconds, {}
+        return seconds
 
     def lap(self) -> tuple[float, dict[str, float]]:
         """(seconds since the last lap, share of them per name; what nobody measured is ``rest``)."""

@@ -188,7 +188,8 @@ class RunConfig:
     compile: bool = False
     """Compile the torsos with torch.compile: a minute at the start, for long runs on a GPU; needs a C++ compiler."""
     threads: int = 0
-    """Threads of torch, and of the Atari emulators; at most one per core that this process may use; 0: all."""
+    """Threads of torch, and of the Atari emulators; at most one per core that this process may use; 0: all.
+    On Ray each process has as many as its CPUs in the placement."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from gdi.evaluation import Evaluation, Evaluator
 from gdi.iteration import Iteration, Parts, controller_of, iterate, iterate_overlapped
 from gdi.runtime.metrics import collector_metrics, controller_metrics
 from gdi.runtime.parts import (
+    actor_states,
     checked_plan,
     collector_rng,
     env_spec,
@@ -104,7 +105,9 @@ class LocalSystem:
         parts.parameters.load_state_dict(state["parameters"])
         for i, controller in enumerate(parts.controllers):
             controller.load_state_dict(state["controllers"][str(i)])
-        parts.actor.load_state_dict(state["actor"])
+        actors = actor_states(state, self.config.env.num_envs)
+        if 0 in actors:
+            parts.actor.load_state_dict(actors[0])
         parts.steps, parts.episodes = int(state["steps"]), int(state["episodes"])
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ from gdi.learner.group import LearnerGroup
 from gdi.networks import AgentNetwork, make_network
 from gdi.runtime.memory import keep_freed_memory
 from gdi.runtime.plan import MemoryPlan, check_fits, memory_bytes, plan_memory
+from gdi.types import State
 
 
 def child_seed(seed: int, name: str, *more: int) -> int:
@@ -107,6 +108,19 @@ def make_actor(
         env_seed=child_seed(config.seed, "environments", *which),
         device=device,
     )
+
+
+def actor_states(state: State, num_envs: int) -> dict[int, State]:
+    """By its number, what each actor of now, with ``num_envs`` environments, can continue from in a checkpoint.
+
+    The run may have been saved with actors of another size; their episodes cannot go on, and new ones begin.
+    """
+    kept = {int(number): actor for number, actor in state.get("more_actors", {}).items()}
+    if "actor" in state:  # missing if it was just being replaced
+        kept[0] = state["actor"]
+    if int(state.get("envs_per_actor", num_envs)) == num_envs:
+        return kept
+    return {number: {"common": actor["common"]} for number, actor in kept.items()}
 
 
 def make_evaluator(config: Config, device: torch.device, threads: int = 0) -> Evaluator:

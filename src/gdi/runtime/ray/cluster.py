@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from gdi.config import PlacementConfig
 from gdi.cores import available_cores
 from gdi.errors import UserError
 
+ANSWER_SECONDS = 10.0
 INSTALL = "--runtime ray needs Ray, which is not installed: pip install 'gdi[ray]'."
 
 
@@ -28,6 +30,8 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
     if ray.is_initialized():  # by the caller, who also ends it
         yield
         return
+    if address:
+        _check_answers(address)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if address:
@@ -40,12 +44,26 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
             ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         where = f"the Ray cluster at {address!r}" if address else "a Ray cluster on this machine"
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UserError(f"cannot reach {where}: {reason}") from None
+        told = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UserError(f"cannot reach {where}: {told}") from None
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Ray itself tries for minutes before it gives up on an address where nobody listens."""
+    host, _, port = address.rpartition(":")
+    if address == "auto" or "://" in address:
+        return
+    if not host or not port.isdigit():
+        raise UserError(f"--ray-address {address!r} is neither auto nor host:port.")
+    try:
+        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(f"cannot reach the Ray cluster at {address!r}: {reason}. Is it running?") from None
 
 
 def needed_cpus(placement: PlacementConfig) -> int:

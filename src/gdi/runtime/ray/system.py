@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ from gdi.evaluation import Evaluation
 from gdi.iteration import Iteration, Sampled, iterate
 from gdi.learner import Diverged
 from gdi.runtime.faults import PartLost, Stalled
-from gdi.runtime.parts import share_environments
+from gdi.runtime.parts import actor_states, share_environments
 from gdi.runtime.ray.failures import in_a_line, is_loss, reason, user_error
 from gdi.runtime.ray.pool import TICK_SECONDS, ActorPool
 from gdi.runtime.ray.workers import (
@@ -46,6 +47,10 @@ class RaySystem:
         self.clock = Clock()
         self.steps = self.episodes = self.updates = 0
         self._skipped = 0
+        # Training that the learners have been sent, oldest first, and what came of it and was not yet told.
+        self._training: deque[list[Ref]] = deque()
+        self._updates: list[Metrics] = []
+        self._diverged: str | None = None
         self._notice = notice
         per_actor = placement.envs_per_actor or config.env.num_envs // placement.actors
         self._actor_config = share_environments(config, per_actor)
@@ -64,7 +69,7 @@ class RaySystem:
 
     def _place(self) -> None:
         p, config = self.placement, self._whole_config
-        threads = self._threads(p.learner_cpus)
+        threads = _threads(p.learner_cpus)
         # On the driver's own node if it has room: then the loss of any other node costs no more than its actors.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
         self._learners = [
@@ -89,13 +94,10 @@ class RaySystem:
 
     def _make_actor(self, number: int, which: tuple[int, ...]) -> Handle:
         p = self.placement
-        args = (self._threads(p.actor_cpus), self._parts["controller"], self._parts["server"])
+        args = (_threads(p.actor_cpus), self._parts["controller"], self._parts["server"])
         return _start(
             ActorWorker, p.actor_cpus, p.actor_gpus, self._actor_config, number, which, *args, strategy="SPREAD"
         )
-
-    def _threads(self, cpus: float) -> int:
-        return self.config.run.threads or max(1, int(cpus))
 
     @property
     def waits_for_evaluations(self) -> bool:
@@ -138,12 +140,24 @@ class RaySystem:
         """It is with the collector already; the coming ``improve`` adds it to what is due."""
 
     def improve(self, *, last: bool = False) -> tuple[list[Metrics], Diverged | None]:
-        with self.clock.measure("learning"):
-            due = self._parts["collector"].take.remote(last)
-            results = self._get([learner.improve.remote(due, self._parts["server"]) for learner in self._learners])
-        updates, diverged, counters = results[0]
-        self.updates, self._skipped = counters["updates"], counters["skipped"]
-        return updates, None if diverged is None else Diverged(diverged)
+        """Send the learner what is due, and return what it did with what was due before.
+
+        So it has its next batches before it is done with these, and never waits for a message. In lockstep, and at the
+        end, this waits for everything.
+        """
+        due = self._parts["collector"].take.remote(last)
+        self._training.append([learner.improve.remote(due, self._parts["server"]) for learner in self._learners])
+        while len(self._training) > (0 if last or self.placement.lockstep else 1):
+            self._finish_oldest()
+        updates, self._updates = self._updates, []
+        return updates, None if self._diverged is None else Diverged(self._diverged)
+
+    def _finish_oldest(self) -> None:
+        updates, diverged, counters = self._get(self._training.popleft())[0]
+        self._updates += updates
+        self._diverged = self._diverged or diverged
+        self.updates, self._skipped = counters.updates, counters.skipped
+        self.clock.add(counters.seconds)
 
     def reweight(self, episodes: list[EpisodeEnd]) -> None:
         reweighted = self._parts["controller"].reweight.remote(episodes)
@@ -170,7 +184,7 @@ class RaySystem:
         def begin() -> Ref:
             if self._evaluator is None:
                 p = self.placement
-                threads = self._threads(p.evaluator_cpus)
+                threads = _threads(p.evaluator_cpus)
                 config = self._whole_config
                 self._evaluator = _start(EvaluatorWorker, p.evaluator_cpus, p.evaluator_gpus, config, threads)
             return self._evaluator.evaluate.remote(params, controllers, seed)
@@ -199,6 +213,8 @@ class RaySystem:
         return outcome
 
     def state_dict(self) -> State:
+        while self._training:  # so that steps, updates and θ belong together
+            self._finish_oldest()
         parts = self._parts
         learner, collector = parts["learner"].state_dict.remote(), parts["collector"].state_dict.remote()
         [reference], version = self._get(parts["server"].pull.remote(None))
@@ -225,13 +241,10 @@ class RaySystem:
         theta = state["parameters"]
         self._get(parts["server"].push.remote([ray.put(theta["params"])], int(theta["version"])))
         counters = self._get(parts["learner"].counters.remote())
-        self.updates, self._skipped = counters["updates"], counters["skipped"]
+        self.updates, self._skipped = counters.updates, counters.skipped
         self.steps, self.episodes = int(state["steps"]), int(state["episodes"])
-        actors: dict[int, State] = {}
-        if int(state.get("envs_per_actor", self.config.env.num_envs)) == self._actor_config.env.num_envs:
-            actors = {int(number): kept for number, kept in state.get("more_actors", {}).items()}
-            actors |= {0: state["actor"]} if "actor" in state else {}
-        self._pool.start(actors, self.steps)
+        saved_by_local = {"envs_per_actor": self.config.env.num_envs}
+        self._pool.start(actor_states({**saved_by_local, **state}, self._actor_config.env.num_envs), self.steps)
         self._started = True
 
     def close(self) -> None:
@@ -274,6 +287,10 @@ class RaySystem:
 def _start(worker: type, cpus: float, gpus: float, *args: Any, strategy: Any = "DEFAULT") -> Handle:
     remote = ray.remote(worker).options(num_cpus=cpus, num_gpus=gpus, max_restarts=0, scheduling_strategy=strategy)
     return remote.remote(*args)
+
+
+def _threads(cpus: float) -> int:
+    return max(1, int(cpus))
 
 
 def _why_waiting() -> str:

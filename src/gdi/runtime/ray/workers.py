@@ -242,6 +242,15 @@ def part_of(uses: Uses[Any], rank: int, size: int) -> Uses[Any]:
     ]
 
 
+@dataclass(frozen=True)
+class Counters:
+    """How far a learner is, and the seconds that it spent since it was last asked."""
+
+    updates: int
+    skipped: int
+    seconds: dict[str, float]
+
+
 class LearnerWorker:
     """A learner, alone or one of a group."""
 
@@ -275,8 +284,8 @@ class LearnerWorker:
         reference = ray.put(to_arrays(self.learner.parameters()))
         ray.get(server.push.remote([reference], version))
 
-    def improve(self, due: Due, server: Handle) -> tuple[list[Metrics], str | None, dict[str, int]]:
-        """Train the batches; -> metrics of each update, what went wrong if they diverged, and the counters after it.
+    def improve(self, due: Due, server: Handle) -> tuple[list[Metrics], str | None, Counters]:
+        """Train the batches; -> metrics of each update, what went wrong if they diverged, and how far training is.
 
         θ is published once, at the end: actors pull at the beginning of a window.
         """
@@ -313,8 +322,8 @@ class LearnerWorker:
             self._windows.update(zip(new, ray.get(new), strict=True))
             return gather_columns([(self._windows[reference], columns) for reference, columns in uses])
 
-    def counters(self) -> dict[str, int]:
-        return {"updates": self.learner.updates, "skipped": self.learner.skipped_updates}
+    def counters(self) -> Counters:
+        return Counters(self.learner.updates, self.learner.skipped_updates, self._clock.take())
 
     def parameters(self) -> Arrays:
         return to_arrays(self.learner.parameters())
