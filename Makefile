@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Everything goes through the pins; torch first and by its pin, so that no other package pulls another build in.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help setup demo test lint typecheck bench bench-atari bench-minatar bench-minatar-quick clean
+.PHONY: help setup demo test lint typecheck bench bench-atari bench-minatar bench-minatar-quick bench-ray clean
 
 help:
 	@echo "make demo       train GDI on MinAtar Breakout, live, in a few minutes (runs/demo)"
@@ -14,6 +14,7 @@ help:
 	@echo "make bench-atari  the same on Atari, beside sb3-contrib's RecurrentPPO"
 	@echo "make bench-minatar-quick  GDI beside PPO and DQN on two MinAtar games, in minutes"
 	@echo "make bench-minatar  the whole sweep with the paper's ablation, in many hours; it resumes"
+	@echo "make bench-ray  training speed on Ray beside the local runtime"
 	@echo "make setup      only install, into .venv"
 	@echo "make lint / typecheck / clean"
 
@@ -53,6 +54,9 @@ bench: $(VENV)/.dev
 
 bench-atari: $(VENV)/.dev
 	$(BIN)/python benchmarks/atari.py
+
+bench-ray: $(VENV)/.dev
+	$(BIN)/python benchmarks/ray_speed.py
 
 # Both resume: what is finished is skipped, and Ctrl-C is safe.
 bench-minatar: $(VENV)/.dev

@@ -40,7 +40,7 @@ FULL = Form(tuple(AGENTS), GAMES, None, STEPS, Path("runs/minatar"), Path("docs/
 QUICK = Form(
     ("gdi-i3", "ppo", "dqn"),
     ("Breakout", "SpaceInvaders"),
-    (1, 2),
+    (0, 1),
     200_000,
     Path("runs/minatar-quick"),
     Path("runs/minatar-quick/results"),
@@ -96,7 +96,7 @@ def make_parser() -> OneLineParser:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{', '.join(QUICK.agents)} on {', '.join(QUICK.games)}, seeds 1 and 2, {QUICK.steps:,} steps, kept in "
+        help=f"{', '.join(QUICK.agents)} on {', '.join(QUICK.games)}, seeds 0 and 1, {QUICK.steps:,} steps, kept in "
         f"{QUICK.runs}; the other options change that",
     )
     parser.add_argument("--jobs", type=positive(whole_number), help="runs side by side (default: one per core)")

@@ -41,10 +41,10 @@ class Job:
 def all_jobs(agents: Iterable[str], games: Sequence[str], seeds: Sequence[int] | None, steps: int) -> list[Job]:
     """Seed by seed, then game by game: a sweep that is cut short has compared everybody on what it has.
 
-    Without ``seeds`` every agent gets its own number of them, 1, 2, ...
+    Without ``seeds`` every agent gets its own number of them, 0, 1, ...
     """
     chosen = [AGENTS[name] for name in agents]
-    own = {agent.name: range(1, agent.seeds + 1) if seeds is None else seeds for agent in chosen}
+    own = {agent.name: range(agent.seeds) if seeds is None else seeds for agent in chosen}
     every_seed = sorted({seed for of_agent in own.values() for seed in of_agent})
     return [
         Job(agent, game, seed, steps)

@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from gdi.api import load as load
     from gdi.api import train as train
     from gdi.config import Config as Config
+    from gdi.config import PlacementConfig as PlacementConfig
     from gdi.presets import make_config as make_config
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "Config", "load", "make_config", "train"]
+__all__ = ["Agent", "Config", "PlacementConfig", "load", "make_config", "train"]
 
 _HOME = {
     "Agent": "gdi.api",
     "load": "gdi.api",
     "train": "gdi.api",
     "Config": "gdi.config",
+    "PlacementConfig": "gdi.config",
     "make_config": "gdi.presets",
 }
 

@@ -9,7 +9,9 @@ keeps them, the learner reads their columns in place. θ is written once per ver
 from __future__ import annotations
 
 import socket
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -259,6 +261,7 @@ class LearnerWorker:
         self._group: LearnerGroup | None = None
         self._clock = Clock()
         self._windows: dict[Ref, Sequence] = {}
+        self._gatherer = ThreadPoolExecutor(1, "gatherer")
 
     def where(self) -> tuple[str, str]:
         """-> the node, and an address there at which a group can meet."""
@@ -304,23 +307,34 @@ class LearnerWorker:
         return updates, None if diverged is None else str(diverged), self.counters()
 
     def _batches(self, batches: list[Uses[Ref]]) -> Iterator[Sequence]:
-        group = self._group
+        """This learner's part of each batch; the next one is gathered while the last one is trained."""
+        coming: deque[Future[Sequence]] = deque()
         for uses in batches:
-            mine = uses if group is None else part_of(uses, group.rank, group.size)
-            if mine:
-                yield self._gather(mine)
-            else:
-                # Beyond the last sequence of a run's last batch: take part with one none of whose steps count.
-                nothing = self._gather([(uses[0][0], uses[0][1][:1])])
-                nothing.valid[:] = False
-                yield nothing
+            coming.append(self._gatherer.submit(self._part, uses))
+            if len(coming) == 2:
+                yield self._arrived(coming.popleft())
+        for last in coming:
+            yield self._arrived(last)
+
+    def _arrived(self, batch: Future[Sequence]) -> Sequence:
+        with self._clock.measure("data"):
+            return batch.result()
+
+    def _part(self, uses: Uses[Ref]) -> Sequence:
+        group = self._group
+        mine = uses if group is None else part_of(uses, group.rank, group.size)
+        if mine:
+            return self._gather(mine)
+        # Beyond the last sequence of a run's last batch: take part with one none of whose steps count.
+        nothing = self._gather([(uses[0][0], uses[0][1][:1])])
+        nothing.valid[:] = False
+        return nothing
 
     def _gather(self, uses: Uses[Ref]) -> Sequence:
-        """The batch. A window is opened once, in place, and stays open until its last use: opening costs time."""
-        with self._clock.measure("data"):
-            new = [reference for reference, _ in uses if reference not in self._windows]
-            self._windows.update(zip(new, ray.get(new), strict=True))
-            return gather_columns([(self._windows[reference], columns) for reference, columns in uses])
+        """A batch. A window is opened once, in place, and stays open until its last use: opening costs time."""
+        new = [reference for reference, _ in uses if reference not in self._windows]
+        self._windows.update(zip(new, ray.get(new), strict=True))
+        return gather_columns([(self._windows[reference], columns) for reference, columns in uses])
 
     def counters(self) -> Counters:
         return Counters(self.learner.updates, self.learner.skipped_updates, self._clock.take())
