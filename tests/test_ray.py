@@ -20,7 +20,7 @@ import gdi
 from gdi.config import Config, PlacementConfig
 from gdi.runtime.faults import Stalled
 from gdi.runtime.ray import workers
-from helpers import Listener, fails, network_of, read_lines, tiny_config, with_lstm
+from helpers import Listener, fails, network_of, read_lines, stop_after, tiny_config, with_lstm
 
 ray = pytest.importorskip("ray")
 
@@ -82,7 +82,7 @@ def processes(worker: type) -> list[int]:
 
 
 def kill_one(worker: type) -> Callable[[], None]:
-    return lambda: os.kill(processes(worker)[0], signal.SIGKILL)
+    return lambda: os.kill(processes(worker)[-1], signal.SIGKILL)
 
 
 def without_ray(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -106,6 +106,8 @@ def atari_config() -> Config:
 CASES = {
     "minatar": tiny_config(steps=600),
     "minatar-h3-lstm": with_lstm(tiny_config(preset="gdi-h3", steps=400, burn_in_steps=3)),
+    # θ is pushed now and then, and several updates fall due at once: the actor must see the one that was pushed.
+    "seldom-pushed": tiny_config(steps=600, push_every_updates=3),
     "atari": atari_config(),
 }
 
@@ -155,7 +157,7 @@ def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -
     lines = read_lines(result.run_dir)
     training = [line for line in lines if line["kind"] == "train"]
     assert max(line["ray/actors"] for line in training) == 2
-    assert max(line["ray/queue_windows"] for line in training) <= 2 * QUICK.queue_windows
+    assert max(line["ray/queue_windows"] for line in training) <= 2 * QUICK.queue_windows - 1
     envs = {line.split(",")[1] for line in (result.run_dir / "episodes.csv").read_text().splitlines()[1:]}
     assert envs == {str(env) for env in range(config.env.num_envs)}  # four of one actor, four of the other
     # The best checkpoint is that of the parameters which were evaluated, though training went on meanwhile.
@@ -172,9 +174,12 @@ def test_a_hung_environment_is_killed_and_replaced(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("RAY_WORLDS_FLAG", str(flag))
     placement = replace(QUICK, actors=2, hang_seconds=5.0)
     console = At(300, flag.unlink)
+    config = seldom(replace(config, steps=12_000))  # the other actor has enough to do meanwhile
     result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=console)
-    assert result.steps == 1200
+    assert result.steps == 12_000
     assert result.finished
+    replaced = [line["steps"] for line in console.seen if line["ray/replaced_total"]]
+    assert min(replaced) < 11_000, "noticed only when nothing else was left to do"
     assert any("for more than 5 s and was killed" in text for text in console.notices), console.notices
     assert console.seen[-1]["ray/replaced_total"] == 1
     assert console.seen[-1]["ray/dropped_windows_total"] >= 1
@@ -189,11 +194,12 @@ def test_an_environment_that_always_fails_stops_the_run_with_its_traceback(tmp_p
 
 
 @pytest.mark.usefixtures("_ray")
-@pytest.mark.parametrize("worker", [workers.LearnerWorker, workers.ControllerWorker])
-def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(worker: type, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("worker", "learners"), [(workers.LearnerWorker, 2), (workers.ControllerWorker, 1)])
+def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(worker: type, learners: int, tmp_path: Path) -> None:
     config = tiny_config(steps=1600)
     console = At(1200, kill_one(worker))
-    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK, console=console)
+    placement = replace(QUICK, learners=learners)
+    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=console)
     assert result.finished
     assert result.steps == 1600
     assert any("Going back to the newest checkpoint" in text for text in console.notices), console.notices
@@ -214,25 +220,38 @@ def seldom(config: Config) -> Config:
 
 
 @pytest.mark.usefixtures("_ray")
-def test_actors_join_and_leave_while_it_runs(tmp_path: Path) -> None:
+def test_actors_join_and_leave_while_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from gdi.cli.main import main
 
     folder = tmp_path / "run"
 
-    def shrink_later() -> None:
-        assert main(["actors", str(folder), "3"]) == 0
-        threading.Thread(target=lambda: (time.sleep(12), main(["actors", str(folder), "1"]))).start()
+    def want(actors: int) -> Callable[[], None]:
+        return lambda: main(["actors", str(folder), str(actors)])
 
     placement = replace(QUICK, envs_per_actor=4)
-    console = At(500, shrink_later)
-    config = seldom(tiny_config(steps=30_000))
-    result = gdi.train(config, folder, runtime="ray", placement=placement, console=console)
-    assert result.steps == 30_000
+    console, later = At(500, want(3)), At(35_000, want(1))
+    config = seldom(tiny_config(steps=40_000))
+    result = gdi.train(config, folder, runtime="ray", placement=placement, console=Both(console, later))
+    assert result.steps == 40_000
     counts = [line["ray/actors"] for line in console.seen]
     assert counts[0] == 1
     assert max(counts) == 3
     assert counts[-1] == 1
     assert console.seen[-1]["ray/dropped_windows_total"] == 0  # who leaves delivers first
+    assert "nobody is training" in fails(["actors", str(folder), "2"], capsys)
+
+
+@pytest.mark.usefixtures("_ray")
+def test_more_actors_than_there_is_room_for_cost_nothing(tmp_path: Path) -> None:
+    """The one that waits for ever gets no share of the steps, and a run saved with overlap goes on here."""
+    config = tiny_config(steps=1500)
+    config = replace(config, run=replace(config.run, overlap=True))
+    gdi.train(config, tmp_path / "run", console=stop_after(700))
+    placement = replace(QUICK, actors=2, actor_cpus=9.0, stall_seconds=60.0)
+    result = gdi.train(config, tmp_path / "run", resume=True, runtime="ray", placement=placement)
+    assert result.finished
+    assert result.steps == 1500
+    assert {line["ray/actors"] for line in read_lines(result.run_dir) if "ray/actors" in line} == {1}
 
 
 @pytest.mark.usefixtures("_ray")
@@ -298,6 +317,7 @@ def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_ta
     assert len(state["more_actors"]) == 1
     local = subprocess.Popen([*command[:-2], "--resume"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     while newest(folder)["system"]["steps"] <= state["steps"]:
+        assert time.monotonic() < deadline + 240
         assert local.poll() is None, local.stdout and local.stdout.read()
         time.sleep(0.5)
     local.send_signal(signal.SIGTERM)

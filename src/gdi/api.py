@@ -169,6 +169,10 @@ def train(
     """
     validate(config)
     folder = default_run_dir(config) if run_dir is None else Path(run_dir)
+    if runtime not in ("local", "ray"):
+        raise UserError(f"unknown runtime {runtime!r}: there are local and ray.")
+    if runtime == "local" and (ray_address or placement not in (None, PlacementConfig())):
+        raise UserError("ray_address and placement are for runtime='ray'.")
     with closing(console or Quiet()) as screen:
         watchers = Notices(screen)
         if runtime == "local":
@@ -190,7 +194,10 @@ def train(
 
 def _train(make: Callable[[], System], config: Config, folder: Path, resume: bool, watchers: Notices) -> TrainResult:
     # Build first: an environment that cannot be trained on must leave no folder behind.
-    system: System | None = make()
+    try:
+        system: System | None = make()
+    except PartLost as error:
+        raise Stalled("a part was lost before the run began", str(error)) from None
     try:
         continues = prepare_run_dir(folder, config, resume=resume)
         with run_lock(folder), closing(RunLog(folder)) as log, stop_on_signal() as stop:

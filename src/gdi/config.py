@@ -368,6 +368,10 @@ def validate_placement(placement: PlacementConfig, config: Config) -> PlacementC
         f"actors {placement.actors} cannot share --env.num-envs {num_envs} out evenly: change one of them, or set "
         "--placement.envs-per-actor.",
     )
+    need(
+        not config.run.device.startswith("cuda") or placement.learner_gpus > 0,
+        f"learner-gpus is 0, and --run.device is {config.run.device}: on Ray the placement gives GPUs to processes.",
+    )
     if placement.lockstep:
         need(placement.actors == 1, "lockstep means one actor: drop --placement.actors.")
         need(not config.run.overlap, "lockstep samples and learns in turns: add --run.no-overlap.")

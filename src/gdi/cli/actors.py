@@ -19,11 +19,14 @@ def run(argv: list[str]) -> int:
     args = parser.parse_args(argv)
 
     from gdi.api import read_config
+    from gdi.runtime.lock import is_locked
     from gdi.runtime.ray.wanted import want_actors
 
     read_config(args.run_dir)  # a run folder, then
     if args.actors < 1:
         raise UserError(f"a run needs at least one actor, not {args.actors}.")
+    if not is_locked(args.run_dir):
+        raise UserError(f"nobody is training {args.run_dir} now: start it with --placement.actors {args.actors}.")
     want_actors(args.run_dir, args.actors)
     print(f"{args.run_dir} will go on with {args.actors} actors; its console tells when they join or leave.")
     return 0

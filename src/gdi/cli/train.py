@@ -160,6 +160,8 @@ def run(argv: list[str]) -> int:
 
     folder = choice.run_dir or default_run_dir(config)
     stream = sys.stderr if choice.json else sys.stdout
+    on_ray = " --runtime ray" if choice.runtime == "ray" else ""
+    again = f"gdi train --run-dir {folder} --resume{on_ray}"
     console = LiveConsole(config, stream)
     try:
         result = train(
@@ -176,7 +178,8 @@ def run(argv: list[str]) -> int:
         return 1
     except Stalled as error:
         print(f"gdi: stopped: {error}", file=sys.stderr)
-        print(f"Continue from the newest checkpoint: gdi train --run-dir {folder} --resume", file=sys.stderr)
+        if folder.is_dir():
+            print(f"Continue from the newest checkpoint: {again}", file=sys.stderr)
         return 1
     finally:
         console.close()
@@ -185,7 +188,7 @@ def run(argv: list[str]) -> int:
         return 0
     if not result.finished:
         print(f"Stopped at {result.steps:,} of {config.steps:,} steps; everything is saved.")
-        print(f"  continue   gdi train --run-dir {folder} --resume")
+        print(f"  continue   {again}")
         return 0
     assert result.evaluation is not None
     e = result.evaluation

@@ -9,6 +9,10 @@ from torch import distributed as dist
 from gdi.types import Metrics
 
 
+class GroupBroken(RuntimeError):
+    """Another learner of the group is gone."""
+
+
 class LearnerGroup:
     """Sums over all learners of a run, through torch.distributed: NCCL between GPUs, Gloo between CPUs.
 
@@ -41,7 +45,10 @@ class LearnerGroup:
 
     def _sum(self, values: Tensor) -> Tensor:
         values = values.to(self._device)
-        dist.all_reduce(values)
+        try:
+            dist.all_reduce(values)
+        except RuntimeError as error:
+            raise GroupBroken(f"learner {self.rank} of {self.size} lost the others: {error}") from error
         return values.cpu() if values.dtype != torch.float32 else values
 
     def close(self) -> None:

@@ -101,6 +101,9 @@ class RunLog:
             file.seek(end)
         if not position:
             self._write_header()
+        if self._tensorboard is not None:  # a new one tells viewers to drop what comes again
+            self._tensorboard.close()
+            self._tensorboard = None
 
     def close(self) -> None:
         self._metrics.close()

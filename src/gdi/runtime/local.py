@@ -104,7 +104,8 @@ class LocalSystem:
         parts.learner.load_state_dict(state["learner"])
         parts.parameters.load_state_dict(state["parameters"])
         for i, controller in enumerate(parts.controllers):
-            controller.load_state_dict(state["controllers"][str(i)])
+            if str(i) in state["controllers"]:  # there may be more environments than on Ray, and one for each
+                controller.load_state_dict(state["controllers"][str(i)])
         actors = actor_states(state, self.config.env.num_envs)
         if 0 in actors:
             parts.actor.load_state_dict(actors[0])

@@ -24,3 +24,14 @@ def run_lock(run_dir: Path) -> Iterator[None]:
             except BlockingIOError:
                 raise UserError(f"{run_dir} is being trained by another process: wait for it, or stop it.") from None
         yield
+
+
+def is_locked(run_dir: Path) -> bool:
+    """True while a process trains in the folder. Where there are no locks, nobody can tell: true, too."""
+    if fcntl is None:
+        return True
+    try:
+        with run_lock(run_dir):
+            return False
+    except UserError:
+        return True

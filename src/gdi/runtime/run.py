@@ -232,13 +232,13 @@ class Run:
     def _begin_evaluation(self) -> None:
         """Evaluate θ as it is now. Where training goes on meanwhile, θ is saved first: it may prove the best."""
         system = self._system
-        counters = self._counters()
-        counters["training_episodes"] = counters.pop("episodes")
-        seed = child_seed(self._config.seed, "evaluation", self.steps)
         checkpoint = None
         if not system.waits_for_evaluations:
             checkpoint = self._save()
             self._checkpoints.spare = checkpoint
+        counters = self._counters()
+        counters["training_episodes"] = counters.pop("episodes")
+        seed = child_seed(self._config.seed, "evaluation", self.steps)
         self._pending = Pending(system.evaluate(seed), counters, checkpoint)
 
     def _end_evaluation(self, stop: Callable[[], bool], *, wait: bool) -> bool:
@@ -261,6 +261,8 @@ class Run:
             if is_best:
                 self._checkpoints.mark_best(pending.checkpoint)
             self._checkpoints.spare = None
+            if is_best:
+                self._save()  # a session that resumes must know how good the best one was
             return False
         return is_best
 

@@ -28,6 +28,8 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
     except ImportError:
         raise UserError(INSTALL) from None
     if ray.is_initialized():  # by the caller, who also ends it
+        if address:
+            raise UserError("this process is connected to a Ray cluster already: drop ray_address.")
         yield
         return
     if address:
@@ -39,9 +41,8 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
         else:
             # Ray counts CPUs only to place parts; on one machine all of them must find a place, however few cores.
             cpus = max(available_cores(), needed_cpus(placement))
-            # Its processes find modules, such as a user's own environments, where this one does.
-            os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
-            ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
+            with _same_modules():
+                ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         where = f"the Ray cluster at {address!r}" if address else "a Ray cluster on this machine"
         told = next(iter(str(error).splitlines()), type(error).__name__)
@@ -52,10 +53,24 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
         ray.shutdown()
 
 
+@contextmanager
+def _same_modules() -> Iterator[None]:
+    """Processes started inside find modules, such as a user's own environments, where this one does."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
 def _check_answers(address: str) -> None:
     """Ray itself tries for minutes before it gives up on an address where nobody listens."""
     host, _, port = address.rpartition(":")
-    if address == "auto" or "://" in address:
+    if address == "auto":
         return
     if not host or not port.isdigit():
         raise UserError(f"--ray-address {address!r} is neither auto nor host:port.")

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from ray.exceptions import ObjectLostError, RayActorError, RayTaskError
+from ray.exceptions import (
+    ActorUnschedulableError,
+    NodeDiedError,
+    ObjectLostError,
+    OutOfMemoryError,
+    RayActorError,
+    RayTaskError,
+)
 
 from gdi.errors import UserError
+from gdi.learner.group import GroupBroken
 
 LINE_LENGTH = 160
+LOSSES = (RayActorError, ObjectLostError, OutOfMemoryError, NodeDiedError, ActorUnschedulableError, GroupBroken)
 
 
 def reason(error: Exception) -> str:
@@ -22,9 +31,7 @@ def in_a_line(why: str) -> str:
 
 def is_loss(error: Exception) -> bool:
     """True if a process or an object is gone, here or in a process that waited for it; false for errors in code."""
-    if isinstance(error, RayTaskError):
-        return isinstance(error.cause, (RayActorError, ObjectLostError))
-    return isinstance(error, (RayActorError, ObjectLostError))
+    return isinstance(error.cause if isinstance(error, RayTaskError) else error, LOSSES)
 
 
 def user_error(error: Exception) -> UserError | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import ray
-from ray.exceptions import GetTimeoutError, RayError
+from ray.exceptions import RayError
 
 from gdi.config import PlacementConfig
 from gdi.runtime.faults import Stalled
@@ -76,9 +76,11 @@ class ActorPool:
         self._window_transitions = window_transitions
         self._wanted, self._notice, self._check_others = wanted, notice, check_others
         self._members: dict[int, Member] = {}
-        self._replaced: dict[int, int] = {}  # how often, by number: a new process plays other episodes
+        self._times_started: dict[int, int] = {}  # by number: every process plays other episodes
         self._first_steps = 0  # where this session began, for the same reason
+        self._looked_for_hung = 0.0
         self._failures_in_a_row = 0
+        self._any_delivered = False
         self.first_error = ""
         self.replaced_total = 0
         self.dropped_total = 0
@@ -91,7 +93,9 @@ class ActorPool:
             self._add(number, None if states is None else states.get(number))
 
     def _add(self, number: int, state: State | None = None) -> None:
-        which = (number, self._replaced.get(number, 0), self._first_steps)
+        times = self._times_started.get(number, 0)
+        self._times_started[number] = times + 1
+        which = (number, times, self._first_steps)
         # The first process of the first actor of a new run is the local runtime's actor.
         handle = self._make(number, which if any(which) else ())
         self._members[number] = Member(number, handle, handle.start.remote(state))
@@ -103,22 +107,21 @@ class ActorPool:
             self._follow_wanted()
             self._submit(left_transitions)
             delivered = self._first_finished()
+            self._kill_hung()
             if delivered is not None:
                 if not self._placement.lockstep:
                     self._submit(left_transitions - delivered.report.transitions)
                 return delivered
-            self._kill_hung()
             if time.monotonic() - last_progress > self._placement.stall_seconds:
                 raise Stalled(f"no actor delivered a window for {self._placement.stall_seconds:g} s", self.first_error)
 
     def _follow_wanted(self) -> None:
-        wanted = self._wanted()
+        wanted = 1 if self._placement.lockstep else self._wanted()
         staying = sorted(number for number, member in self._members.items() if not member.leaving)
         for number in staying[wanted:]:
             self._members[number].leaving = True
         for number in range(max(0, wanted - len(staying))):
             free = next(n for n in range(len(self._members) + 1) if n not in self._members)
-            self._replaced[free] = self._replaced.get(free, -1) + 1
             self._add(free)
             self._notice(f"Ray: actor {free} joins ({len(staying) + number + 1} of {wanted}).")
         for number, member in list(self._members.items()):
@@ -133,7 +136,8 @@ class ActorPool:
         for waiting in range(depth):  # first one for everybody, then a second one
             for member in self._members.values():
                 budget = min(free, self._window_transitions)
-                if member.leaving or len(member.tasks) > waiting or budget <= 0:
+                # One that waits for a free CPU gets none: others would miss its share of the budget.
+                if not member.ready or member.leaving or len(member.tasks) > waiting or budget <= 0:
                     continue
                 window, report = member.handle.sample.options(num_returns=2).remote(budget)
                 if not member.tasks:
@@ -163,8 +167,8 @@ class ActorPool:
             task = member.tasks.popleft()
             member.busy_since = time.monotonic()
             self._failures_in_a_row = 0
-            still_waiting, _ = ray.wait(order, num_returns=len(order), timeout=0, fetch_local=False)
-            self._queued.append(len(still_waiting) - 1)
+            self._any_delivered = True
+            self._queued.append(len(_finished([task.report for m in self._members.values() for task in m.tasks])))
             return Delivered(task.window, report, member.number)
         return None
 
@@ -177,18 +181,29 @@ class ActorPool:
             try:
                 ray.get(reference)
             except RayError as error:
-                if (bad_input := user_error(error)) is not None:
+                # Of the first actors: the run's own mistake. Of one on a node that came later: that node's.
+                if (bad_input := user_error(error)) is not None and not self._any_delivered:
                     raise bad_input from None
                 self._lose(member, reason(error))
                 continue
             member.ready, member.busy_since = True, time.monotonic()
 
     def _kill_hung(self) -> None:
-        """An actor that has not started is not hung: it may be waiting for a free CPU."""
+        """Actors that play one window for too long.
+
+        Not those that have not started, which may be waiting for a free CPU, and not those that have finished a window
+        and wait for us.
+        """
         now, limit = time.monotonic(), self._placement.hang_seconds
-        for member in list(self._members.values()):
-            if member.ready and member.tasks and now - member.busy_since > limit:
-                ray.kill(member.handle)
+        if now - self._looked_for_hung < TICK_SECONDS:
+            return
+        self._looked_for_hung = now
+        playing = [member for member in self._members.values() if member.ready and member.tasks]
+        finished = set(_finished([member.tasks[0].report for member in playing]))
+        for member in playing:
+            if member.tasks[0].report in finished:
+                member.busy_since = now
+            elif now - member.busy_since > limit:
                 self._lose(member, f"it played one window for more than {limit:g} s and was killed")
 
     def _lose(self, member: Member, why: str) -> None:
@@ -202,7 +217,6 @@ class ActorPool:
             raise Stalled(f"{self._failures_in_a_row} actors in a row failed before any window", self.first_error)
         self.dropped_total += len(member.tasks)
         self.replaced_total += 1
-        self._replaced[member.number] = self._replaced.get(member.number, 0) + 1
         ray.kill(member.handle)
         del self._members[member.number]
         if member.leaving:
@@ -222,17 +236,27 @@ class ActorPool:
         }
 
     def state_dicts(self) -> dict[int, State]:
-        """Of the actors that live; each answers after the window that it plays."""
-        asked = {m.number: m.handle.state_dict.remote() for m in self._members.values() if m.ready and not m.leaving}
+        """Of the actors that live; each answers after the windows that it was asked for."""
+        members = [member for member in self._members.values() if member.ready and not member.leaving]
+        asked = {member.handle.state_dict.remote(): member.number for member in members}
+        patience = self._placement.hang_seconds * self._placement.queue_windows
         states: dict[int, State] = {}
-        for number, reference in asked.items():
+        for reference in _finished(list(asked), patience):
             try:
-                states[number] = ray.get(reference, timeout=self._placement.hang_seconds)
-            except (RayError, GetTimeoutError):
-                continue  # lost or hung: seen to at the next delivery; on resume it begins new episodes
+                states[asked[reference]] = ray.get(reference)
+            except RayError:
+                continue  # lost: seen to at the next delivery; on resume it begins new episodes
         return states
 
     def close(self) -> None:
         for member in self._members.values():
             ray.kill(member.handle)
         self._members.clear()
+
+
+def _finished(references: list[Ref], patience_seconds: float = 0.0) -> list[Ref]:
+    """Those that are there, after waiting for all of them for so long."""
+    if not references:
+        return []
+    there, _ = ray.wait(references, num_returns=len(references), timeout=patience_seconds, fetch_local=False)
+    return list(there)

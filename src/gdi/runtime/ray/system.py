@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import ray
@@ -34,6 +36,7 @@ from gdi.runtime.run import Outcome
 from gdi.types import EpisodeEnd, Metrics, State
 
 PING_SECONDS = 60.0
+EVALUATION_ATTEMPTS = 3
 
 
 class RaySystem:
@@ -49,6 +52,7 @@ class RaySystem:
         self._skipped = 0
         # Training that the learners have been sent, oldest first, and what came of it and was not yet told.
         self._training: deque[list[Ref]] = deque()
+        self._reweighting: Ref | None = None
         self._updates: list[Metrics] = []
         self._diverged: str | None = None
         self._notice = notice
@@ -71,7 +75,8 @@ class RaySystem:
         p, config = self.placement, self._whole_config
         threads = _threads(p.learner_cpus)
         # On the driver's own node if it has room: then the loss of any other node costs no more than its actors.
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+        home = ray.get_runtime_context().get_node_id()
+        here = NodeAffinitySchedulingStrategy(home, soft=True, _spill_on_unavailable=True)
         self._learners = [
             _start(LearnerWorker, p.learner_cpus, p.learner_gpus, config, threads, strategy=here)
             for _ in range(p.learners)
@@ -90,7 +95,15 @@ class RaySystem:
             "controller": _start(ControllerWorker, 0, 0, config, strategy=beside),
             "server": _start(ParameterWorker, 0, 0, strategy=beside),
         }
-        self._get(self._learners[0].publish.remote(self._parts["server"], 0))
+        self._get(self._learners[0].publish_first.remote(self._parts["server"]))
+        # Now, though it is needed later: actors that join must not take its place.
+        self._evaluator = self._start_evaluator()
+        self._get(self._evaluator.played_steps.remote())
+
+    def _start_evaluator(self) -> Handle:
+        p = self.placement
+        args = (self._whole_config, _threads(p.evaluator_cpus))
+        return _start(EvaluatorWorker, p.evaluator_cpus, p.evaluator_gpus, *args, max_concurrency=2)
 
     def _make_actor(self, number: int, which: tuple[int, ...]) -> Handle:
         p = self.placement
@@ -125,9 +138,12 @@ class RaySystem:
             while True:
                 delivered = self._pool.next(max_transitions)
                 try:
-                    ray.get(self._parts["collector"].accept.remote([delivered.window]))
+                    accepted = self._parts["collector"].accept.remote([delivered.window])
+                    ray.get(accepted, timeout=self.placement.stall_seconds)
                 except RayError as error:
                     self._check_parts()
+                    if not is_loss(error):  # a full store, or a mistake: it would happen again and again
+                        raise self._told(error) from None
                     self._pool.dropped_total += 1
                     self._notice(f"Ray: a window of actor {delivered.actor} was lost: {in_a_line(reason(error))}")
                     continue
@@ -160,9 +176,11 @@ class RaySystem:
         self.clock.add(counters.seconds)
 
     def reweight(self, episodes: list[EpisodeEnd]) -> None:
-        reweighted = self._parts["controller"].reweight.remote(episodes)
+        before, self._reweighting = self._reweighting, self._parts["controller"].reweight.remote(episodes)
+        if before is not None:
+            self._get(before)
         if self.placement.lockstep:
-            self._get(reweighted)
+            self._get(self._reweighting)
 
     # What surrounds it
 
@@ -179,35 +197,49 @@ class RaySystem:
         """Played by the evaluator, beside training; a lost evaluator is replaced and plays it again."""
         params = self._learners[0].parameters.remote()
         controllers = self._parts["controller"].state_dict.remote()
-        self._get([params, controllers], fetch=False)
+        hang_seconds = self.placement.hang_seconds
+        lost = played = 0
+        moved = time.monotonic()
+        assert self._evaluator is not None
+        playing = self._evaluator.evaluate.remote(params, controllers, seed)
 
-        def begin() -> Ref:
-            if self._evaluator is None:
-                p = self.placement
-                threads = _threads(p.evaluator_cpus)
-                config = self._whole_config
-                self._evaluator = _start(EvaluatorWorker, p.evaluator_cpus, p.evaluator_gpus, config, threads)
-            return self._evaluator.evaluate.remote(params, controllers, seed)
+        def again(why: str) -> None:
+            nonlocal lost, moved, playing
+            self._check_parts()  # it may have waited for one of them
+            lost += 1
+            if lost > EVALUATION_ATTEMPTS:
+                raise Stalled(f"the evaluator was lost {lost} times in one evaluation", why)
+            self._notice(f"Ray: the evaluator is lost and replaced: {in_a_line(why)}")
+            ray.kill(self._evaluator)
+            self._evaluator = self._start_evaluator()
+            moved = time.monotonic()
+            playing = self._evaluator.evaluate.remote(params, controllers, seed)
 
-        playing = begin()
-        lost = 0
+        def is_hung() -> bool:
+            nonlocal played, moved
+            now = time.monotonic()
+            if now - moved < hang_seconds:
+                return False
+            assert self._evaluator is not None
+            done, _ = ray.wait([asked := self._evaluator.played_steps.remote()], timeout=PING_SECONDS)
+            before, played = played, ray.get(asked) if done else played
+            moved = now
+            return played == before
 
         def outcome(stop: Callable[[], bool], wait: bool) -> Evaluation | None:
-            nonlocal playing, lost
             while True:
                 done, _ = ray.wait([playing], timeout=TICK_SECONDS if wait else 0)
-                if done:
-                    try:
+                try:
+                    if done:
                         evaluation: Evaluation = ray.get(playing)
                         return evaluation
-                    except RayError as error:
-                        lost += 1
-                        if not is_loss(error) or lost > 3:
-                            raise self._told(error) from None
-                        self._notice(f"Ray: the evaluator is lost and replaced: {in_a_line(reason(error))}")
-                        self._evaluator = None
-                        playing = begin()
-                elif not wait or stop():
+                    if is_hung():
+                        again(f"it played nothing for {hang_seconds:g} s")
+                except RayError as error:
+                    if not is_loss(error):
+                        raise self._told(error) from None
+                    again(reason(error))
+                if not done and (not wait or stop()):
                     return None
 
         return outcome
@@ -255,13 +287,10 @@ class RaySystem:
 
     # Waiting for the parts
 
-    def _get(self, references: Any, *, fetch: bool = True) -> Any:
-        """What they refer to; PartLost if a part is gone, Stalled if nothing comes. ``fetch`` false: only wait."""
+    def _get(self, references: Any) -> Any:
+        """What they refer to; PartLost if a part is gone, Stalled if nothing comes."""
         try:
-            if fetch:
-                return ray.get(references, timeout=self.placement.stall_seconds)
-            ray.wait(references, num_returns=len(references), timeout=self.placement.stall_seconds)
-            return None
+            return ray.get(references, timeout=self.placement.stall_seconds)
         except GetTimeoutError:
             what = f"no answer for {self.placement.stall_seconds:g} s{_why_waiting()}"
             raise Stalled(what, self._pool.first_error) from None
@@ -271,11 +300,11 @@ class RaySystem:
     def _told(self, error: RayError) -> Exception:
         if (bad_input := user_error(error)) is not None:
             return bad_input
-        return PartLost(reason(error)) if is_loss(error) else error
+        return PartLost(reason(error)) if is_loss(error) else RuntimeError(reason(error))
 
     def _check_parts(self) -> None:
         """PartLost if a part that an actor talks to is gone: then it is that part which must be replaced."""
-        pings = [part.__ray_ready__.remote() for part in self._parts.values()]
+        pings = [part.__ray_ready__.remote() for part in {*self._learners, *self._parts.values()}]
         try:
             ray.get(pings, timeout=PING_SECONDS)
         except GetTimeoutError:
@@ -284,9 +313,25 @@ class RaySystem:
             raise self._told(error) from None
 
 
-def _start(worker: type, cpus: float, gpus: float, *args: Any, strategy: Any = "DEFAULT") -> Handle:
-    remote = ray.remote(worker).options(num_cpus=cpus, num_gpus=gpus, max_restarts=0, scheduling_strategy=strategy)
+def _start(
+    worker: type, cpus: float, gpus: float, *args: Any, strategy: Any = "DEFAULT", max_concurrency: int = 1
+) -> Handle:
+    """One process. Ray keeps no record of every call: a run makes millions, and its server would grow with them."""
+    remote = _remote(worker).options(
+        num_cpus=cpus,
+        num_gpus=gpus,
+        max_restarts=0,
+        max_concurrency=max_concurrency,
+        scheduling_strategy=strategy,
+        enable_task_events=False,
+    )
     return remote.remote(*args)
+
+
+@cache
+def _remote(worker: type) -> Any:
+    """Made once a class: each one is stored by Ray for good."""
+    return ray.remote(worker)
 
 
 def _threads(cpus: float) -> int:

@@ -16,14 +16,16 @@ class Wanted:
     def __init__(self, actors: int, folder: Path) -> None:
         self._actors, self._path = actors, folder / FILE
         self._looked = -math.inf
-        self._path.unlink(missing_ok=True)  # of a session before: this one was told its own number
+        self._began = time.time()  # a file from before is a session's before: this one was told its own number
 
     def __call__(self) -> int:
         now = time.monotonic()
         if now - self._looked > LOOK_EVERY_SECONDS:
             self._looked = now
-            if self._path.is_file() and (text := self._path.read_text().strip()).isdigit() and int(text) > 0:
-                self._actors = int(text)
+            if self._path.is_file() and self._path.stat().st_mtime >= self._began:
+                text = self._path.read_text().strip()
+                if text.isdigit() and int(text) > 0:
+                    self._actors = int(text)
         return self._actors
 
 

@@ -60,8 +60,12 @@ def to_tensors(arrays: Arrays) -> dict[str, Tensor]:
 
 
 def device_here(config: Config) -> torch.device:
-    """The GPU that Ray gave this process, if it gave one and the config does not say cpu."""
-    return resolve_device("cpu" if config.run.device == "cpu" else "auto")
+    """The GPU that Ray gave this process, if it gave one and the config does not say cpu.
+
+    A process that was given none may still see them.
+    """
+    given = ray.get_runtime_context().get_accelerator_ids().get("GPU")
+    return resolve_device("auto" if given and config.run.device != "cpu" else "cpu")
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,8 @@ class CollectorWorker:
     def take(self, last: bool) -> Due:
         """Add what arrived, and hand out every batch that is due."""
         batches: list[Uses[Ref]] = []
+        # A local run that acted and learned at the same time leaves batches that are due.
+        batches += self._batches(partial=False)
         for window in self._arrived:
             self._collector.add(window)
             batches += self._batches(partial=False)
@@ -282,26 +288,25 @@ class LearnerWorker:
         self.learner: Learner = make_learner(config, network, device, plan, self._group)
         return spec, plan.text()
 
-    def publish(self, server: Handle, version: int) -> None:
-        """Write θ to the object store and tell the parameter server of it."""
-        reference = ray.put(to_arrays(self.learner.parameters()))
-        ray.get(server.push.remote([reference], version))
+    def publish_first(self, server: Handle) -> None:
+        """Give the parameter server θ^(0)."""
+        _publish(self.learner.parameters(), 0, server)
 
     def improve(self, due: Due, server: Handle) -> tuple[list[Metrics], str | None, Counters]:
         """Train the batches; -> metrics of each update, what went wrong if they diverged, and how far training is.
 
         θ is published once, at the end: actors pull at the beginning of a window.
         """
-        newest: list[int] = []
+        newest: list[tuple[dict[str, Tensor], int]] = []
         every = self._config.learner.push_every_updates
 
         def hold(params: dict[str, Tensor], version: int) -> None:
-            newest[:] = [version]
+            newest[:] = [(params, version)]
 
         trained = improve(self._batches(due.batches), self.learner, hold, every, self._clock)
         updates, diverged = until_diverged(trained)
         if newest and (self._group is None or self._group.rank == 0):
-            self.publish(server, newest[0])
+            _publish(*newest[0], server)
         kept = set(due.kept)
         self._windows = {reference: window for reference, window in self._windows.items() if reference in kept}
         return updates, None if diverged is None else str(diverged), self.counters()
@@ -349,8 +354,13 @@ class LearnerWorker:
         self.learner.load_state_dict(state)
 
 
+def _publish(params: dict[str, Tensor], version: int, server: Handle) -> None:
+    """Write θ to the object store and tell the parameter server of it."""
+    ray.get(server.push.remote([ray.put(to_arrays(params))], version))
+
+
 class EvaluatorWorker:
-    """Plays evaluations in environments of its own."""
+    """Plays evaluations in environments of its own; may be asked how far it is meanwhile."""
 
     def __init__(self, config: Config, threads: int) -> None:
         self._config = config
@@ -359,6 +369,10 @@ class EvaluatorWorker:
         )
         self._evaluator: Evaluator | None = None
         self._controllers = make_controllers(config)
+        self._played_steps = 0
+
+    def played_steps(self) -> int:
+        return self._played_steps
 
     def evaluate(self, params: Arrays, controllers: State, seed: int) -> Evaluation:
         for i, controller in enumerate(self._controllers):
@@ -369,6 +383,10 @@ class EvaluatorWorker:
 
         episodes = self._config.evaluation.episodes
         self._evaluator = self._evaluator or self._make()
-        evaluation = self._evaluator.evaluate(to_tensors(params), propose, episodes, seed)
+        evaluation = self._evaluator.evaluate(to_tensors(params), propose, episodes, seed, self._count)
         assert evaluation is not None  # nobody asks it to stop: it is killed instead
         return evaluation
+
+    def _count(self) -> bool:
+        self._played_steps += 1
+        return False
