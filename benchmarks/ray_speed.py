@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -48,8 +47,6 @@ def measure(side: str, env: str, steps: int) -> dict[str, float]:
     seconds = last["clock"]["seconds"] - first["clock"]["seconds"]
     lag = [line["actor/parameter_lag_updates"] for line in lines[4:-1]]
     queued = [line.get("ray/queue_windows", 0.0) for line in lines[4:-1]]
-    shares = lines[-2]["clock"]["shares"]
-    print(shares, file=sys.stderr)
     return {
         SPEED: (last["steps"] - first["steps"]) / seconds,
         "lag_updates": sum(lag) / len(lag),

@@ -9,9 +9,7 @@ keeps them, the learner reads their columns in place. θ is written once per ver
 from __future__ import annotations
 
 import socket
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -267,7 +265,6 @@ class LearnerWorker:
         self._group: LearnerGroup | None = None
         self._clock = Clock()
         self._windows: dict[Ref, Sequence] = {}
-        self._gatherer = ThreadPoolExecutor(1, "gatherer")
 
     def where(self) -> tuple[str, str]:
         """-> the node, and an address there at which a group can meet."""
@@ -312,20 +309,13 @@ class LearnerWorker:
         return updates, None if diverged is None else str(diverged), self.counters()
 
     def _batches(self, batches: list[Uses[Ref]]) -> Iterator[Sequence]:
-        """This learner's part of each batch; the next one is gathered while the last one is trained."""
-        coming: deque[Future[Sequence]] = deque()
         for uses in batches:
-            coming.append(self._gatherer.submit(self._part, uses))
-            if len(coming) == 2:
-                yield self._arrived(coming.popleft())
-        for last in coming:
-            yield self._arrived(last)
-
-    def _arrived(self, batch: Future[Sequence]) -> Sequence:
-        with self._clock.measure("data"):
-            return batch.result()
+            with self._clock.measure("data"):
+                batch = self._part(uses)
+            yield batch
 
     def _part(self, uses: Uses[Ref]) -> Sequence:
+        """This learner's part of a batch."""
         group = self._group
         mine = uses if group is None else part_of(uses, group.rank, group.size)
         if mine:
