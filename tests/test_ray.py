@@ -104,10 +104,9 @@ def atari_config() -> Config:
 
 
 CASES = {
-    "minatar": tiny_config(steps=600),
-    "minatar-h3-lstm": with_lstm(tiny_config(preset="gdi-h3", steps=400, burn_in_steps=3)),
     # θ is pushed now and then, and several updates fall due at once: the actor must see the one that was pushed.
-    "seldom-pushed": tiny_config(steps=600, push_every_updates=3),
+    "minatar": tiny_config(steps=600, push_every_updates=3),
+    "minatar-h3-lstm": with_lstm(tiny_config(preset="gdi-h3", steps=400, burn_in_steps=3)),
     "atari": atari_config(),
 }
 
