@@ -25,7 +25,7 @@ SIDES = ("local", "1", "2", "4")
 def measure(side: str, env: str, steps: int) -> dict[str, float]:
     """One training; ``side`` is local or the number of actors."""
     import gdi
-    from gdi.config import PlacementConfig
+    from gdi.placement import PlacementConfig
     from gdi.report.runlog import read_metrics
 
     config = gdi.make_config("gdi-i3", env, steps=steps, seed=0)

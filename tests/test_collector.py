@@ -65,12 +65,12 @@ def test_every_sequence_is_trained_exactly_replay_times(batch, columns, replay, 
             assert all(number - w <= span + batch for w, _ in names_of_batch)
             seen.update(names_of_batch)
         # Windows within the span, and those of at most one unfinished batch.
-        assert collector.num_windows <= span + batch
+        assert len(collector.windows) <= span + batch
     collector.finish()
     for names_of_batch in drain(collector, partial=True):
         seen.update(names_of_batch)
     assert seen == {(w, c): replay for w in range(windows) for c in range(columns)}
-    assert collector.num_windows == 0
+    assert len(collector.windows) == 0
     assert collector.waiting == 0
 
 

@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "gdi"
 
 # From the first layer to the last; a module may import from its own layer and from those before it.
 LAYERS = [
-    {"errors", "types", "config", "clock", "cores"},
+    {"errors", "types", "config", "placement", "clock", "cores"},
     {"index_space", "policy", "returns", "rewards", "controller", "scores"},
     {"networks", "envs"},
     {"learner", "acting"},

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import gdi
-from gdi.config import Config, PlacementConfig
+from gdi.config import Config
+from gdi.placement import PlacementConfig
 from gdi.runtime.faults import Stalled
-from gdi.runtime.ray import workers
 from helpers import Listener, fails, network_of, read_lines, stop_after, tiny_config, with_lstm
 
 ray = pytest.importorskip("ray")
@@ -73,15 +73,15 @@ class Both:
     def close(self) -> None: ...
 
 
-def processes(worker: type) -> list[int]:
+def processes(worker: str) -> list[int]:
     """Those of this kind that live, in the Ray that this process is connected to."""
     from ray._private.state import actors
 
     found = [actor for actor in actors().values() if actor["State"] == "ALIVE"]
-    return [actor["Pid"] for actor in found if actor["ActorClassName"] == worker.__name__]
+    return [actor["Pid"] for actor in found if actor["ActorClassName"] == worker]
 
 
-def kill_one(worker: type) -> Callable[[], None]:
+def kill_one(worker: str) -> Callable[[], None]:
     return lambda: os.kill(processes(worker)[-1], signal.SIGKILL)
 
 
@@ -193,8 +193,8 @@ def test_an_environment_that_always_fails_stops_the_run_with_its_traceback(tmp_p
 
 
 @pytest.mark.usefixtures("_ray")
-@pytest.mark.parametrize(("worker", "learners"), [(workers.LearnerWorker, 2), (workers.ControllerWorker, 1)])
-def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(worker: type, learners: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("worker", "learners"), [("LearnerWorker", 2), ("ControllerWorker", 1)])
+def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(worker: str, learners: int, tmp_path: Path) -> None:
     config = tiny_config(steps=1600)
     console = At(1200, kill_one(worker))
     placement = replace(QUICK, learners=learners)
@@ -271,8 +271,10 @@ def test_two_learners_are_one_learner_with_the_whole_batch(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("columns", "size"), [([3, 4], 2), ([1], 2), ([5, 1, 2], 3), ([2, 2], 5), ([8], 1)])
 def test_the_learners_parts_are_the_batch(columns: list[int], size: int) -> None:
+    from gdi.runtime.ray.learning import part_of
+
     uses = [(f"window {i}", np.arange(count) + 10 * i) for i, count in enumerate(columns)]
-    parts = [workers.part_of(uses, rank, size) for rank in range(size)]
+    parts = [part_of(uses, rank, size) for rank in range(size)]
     flat = [(window, column) for part in parts for window, chosen in part for column in chosen]
     assert flat == [(window, column) for window, chosen in uses for column in chosen]
     sizes = [sum(len(chosen) for _, chosen in part) for part in parts]
@@ -384,7 +386,7 @@ def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: P
         lost = next(node for node in nodes if node.node_id in homes)
         threading.Thread(target=cluster.remove_node, args=(lost,), kwargs={"allow_graceful": False}).start()
 
-    console = At(3_000, kill_one(workers.ActorWorker))
+    console = At(3_000, kill_one("ActorWorker"))
     later = At(6_000, lose_a_node)
     placement = replace(QUICK, actors=2, learner_cpus=0.5, evaluator_cpus=0.5)
     try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gdi.api import load as load
     from gdi.api import train as train
     from gdi.config import Config as Config
-    from gdi.config import PlacementConfig as PlacementConfig
+    from gdi.placement import PlacementConfig as PlacementConfig
     from gdi.presets import make_config as make_config
 
 __version__ = "0.1.0"
@@ -25,7 +25,7 @@ _HOME = {
     "load": "gdi.api",
     "train": "gdi.api",
     "Config": "gdi.config",
-    "PlacementConfig": "gdi.config",
+    "PlacementConfig": "gdi.placement",
     "make_config": "gdi.presets",
 }
 

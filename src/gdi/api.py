@@ -17,12 +17,10 @@ import torch
 from gdi import policy
 from gdi.config import (
     Config,
-    PlacementConfig,
     config_from_json,
     config_to_json,
     differences,
     validate,
-    validate_placement,
 )
 from gdi.controller import make_controller
 from gdi.envs import make_env
@@ -34,6 +32,7 @@ from gdi.evaluation.evaluator import num_envs_for
 from gdi.evaluation.video import RecordedEpisode, check_recording, record
 from gdi.index_space import make_index_space
 from gdi.networks import AgentInput, FrameHistory, make_network
+from gdi.placement import PlacementConfig, validate_placement
 from gdi.report.console import Quiet
 from gdi.report.runlog import RunLog
 from gdi.runtime.checkpoint import CheckpointStore

@@ -101,10 +101,6 @@ class Collector(Generic[W]):
         return list(self._windows.values())
 
     @property
-    def num_windows(self) -> int:
-        return len(self._windows)
-
-    @property
     def num_bytes(self) -> int:
         return sum(window.num_bytes for window in self._windows.values())
 

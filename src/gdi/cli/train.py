@@ -18,13 +18,12 @@ from gdi.config import (
     IndexSpaceConfig,
     LearnerConfig,
     NetworkConfig,
-    PlacementConfig,
     RunConfig,
     validate,
-    validate_placement,
 )
 from gdi.envs.names import canonical_env_id
 from gdi.errors import UserError
+from gdi.placement import PlacementConfig, validate_placement
 from gdi.presets import PRESETS, SCALES, make_config
 
 PROG = "gdi train"

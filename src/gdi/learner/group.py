@@ -50,6 +50,3 @@ class LearnerGroup:
         except RuntimeError as error:
             raise GroupBroken(f"learner {self.rank} of {self.size} lost the others: {error}") from error
         return values.cpu() if values.dtype != torch.float32 else values
-
-    def close(self) -> None:
-        dist.destroy_process_group()

@@ -86,7 +86,7 @@ class Learner:
         counts = [int(chunk.valid[first:].sum()) for chunk in chunks]
         here = sum(counts)
         whole = here if self._group is None else self._group.sum_count(here)
-        shares = [1.0 if count == whole else count / whole for count in counts]
+        shares = [count / max(1, whole) for count in counts]
         run = map if self._pool is None else self._pool.map
         total: Metrics = {}
         for i, (gradients, values) in enumerate(run(self._gradients, chunks, shares)):
@@ -95,7 +95,7 @@ class Learner:
                 total[name] = total.get(name, 0.0) + shares[i] * value
         versions = batch.version[first:][batch.valid[first:]]
         lag = self.updates - float(versions.mean()) if versions.size else 0.0
-        total["actor/parameter_lag_updates"] = lag if here == whole else lag * here / whole
+        total["actor/parameter_lag_updates"] = lag * (here / max(1, whole))
         if self._group is not None:
             self._group.sum_gradients(self._optimizer.parameters)
             total = self._group.sum_metrics(total)

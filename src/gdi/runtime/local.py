@@ -14,10 +14,7 @@ from gdi.iteration import Iteration, Parts, controller_of, iterate, iterate_over
 from gdi.runtime.metrics import collector_metrics, controller_metrics
 from gdi.runtime.parts import (
     actor_states,
-    checked_plan,
     collector_rng,
-    env_spec,
-    initial_network,
     make_actor,
     make_controllers,
     make_evaluator,
@@ -122,11 +119,7 @@ def build(config: Config) -> LocalSystem:
     device = resolve_device(config.run.device)
     threads = prepare_process(config.run.threads)
     clock = Clock()
-    # One copy first: what does not fit is refused before anything large is made.
-    spec = env_spec(config)
-    network = initial_network(config, spec)
-    plan = checked_plan(config, spec, network)
-    learner = make_learner(config, network, device, plan)
+    learner, spec, plan = make_learner(config, device)  # first: it refuses what does not fit
     parameters = ParameterServer(learner.parameters())
     parts = Parts(
         actor=make_actor(config, parameters, device, threads, clock),

@@ -39,7 +39,7 @@ class Averages:
 
 def collector_metrics(collector: Collector[W]) -> Metrics:
     return {
-        "collector/windows": collector.num_windows,
+        "collector/windows": len(collector.windows),
         "collector/waiting_sequences": collector.waiting,
         "collector/bytes": collector.num_bytes,
     }

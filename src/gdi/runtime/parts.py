@@ -48,28 +48,9 @@ def prepare_process(threads: int) -> int:
     return threads
 
 
-def env_spec(config: Config) -> EnvSpec:
-    probe = make_env(config.env, 1)
-    spec = probe.spec
-    probe.close()
-    return spec
-
-
-def initial_network(config: Config, spec: EnvSpec) -> AgentNetwork:
-    """θ^(0)."""
-    return make_network(config, spec.observation_shape, spec.num_actions, child_seed(config.seed, "network"))
-
-
 def blank_network(config: Config, spec: EnvSpec) -> AgentNetwork:
     """A network whose θ will be overwritten."""
     return make_network(config, spec.observation_shape, spec.num_actions, 0)
-
-
-def checked_plan(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryPlan:
-    """The memory plan; UserError if this machine has not that much."""
-    plan = plan_memory(config, spec, network)
-    check_fits(plan, memory_bytes())
-    return plan
 
 
 def make_controllers(config: Config) -> list[Controller]:
@@ -87,10 +68,21 @@ def collector_rng(config: Config) -> np.random.Generator:
 
 
 def make_learner(
-    config: Config, network: AgentNetwork, device: torch.device, plan: MemoryPlan, group: LearnerGroup | None = None
-) -> Learner:
-    """A learner; ``group``: one of several that share every batch."""
-    return Learner(network, config, device, plan.chunk_sequences, group)
+    config: Config, device: torch.device, group: LearnerGroup | None = None
+) -> tuple[Learner, EnvSpec, MemoryPlan]:
+    """A learner with θ^(0), alone or one of a group; the environment it learns, and the memory that will take.
+
+    What does not fit into this machine is refused (UserError) before anything large is made: so far there is one copy
+    of the environment, and the network.
+    """
+    probe = make_env(config.env, 1)
+    spec = probe.spec
+    probe.close()
+    seed = child_seed(config.seed, "network")
+    network = make_network(config, spec.observation_shape, spec.num_actions, seed)
+    plan = plan_memory(config, spec, network)
+    check_fits(plan, memory_bytes())
+    return Learner(network, config, device, plan.chunk_sequences, group), spec, plan
 
 
 def make_actor(

@@ -258,10 +258,9 @@ class Run:
         self._best_mean = max(self._best_mean, evaluation.mean)
         self._evaluation = evaluation
         if pending.checkpoint is not None:
-            if is_best:
-                self._checkpoints.mark_best(pending.checkpoint)
             self._checkpoints.spare = None
             if is_best:
+                self._checkpoints.mark_best(pending.checkpoint)
                 self._save()  # a session that resumes must know how good the best one was
             return False
         return is_best

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gdi.config import PlacementConfig
 from gdi.cores import available_cores
 from gdi.errors import UserError
+from gdi.placement import PlacementConfig
 
 ANSWER_SECONDS = 10.0
 INSTALL = "--runtime ray needs Ray, which is not installed: pip install 'gdi[ray]'."

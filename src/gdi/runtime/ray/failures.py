@@ -13,6 +13,7 @@ from ray.exceptions import (
 
 from gdi.errors import UserError
 from gdi.learner.group import GroupBroken
+from gdi.runtime.faults import PartLost
 
 LINE_LENGTH = 160
 LOSSES = (RayActorError, ObjectLostError, OutOfMemoryError, NodeDiedError, ActorUnschedulableError, GroupBroken)
@@ -32,6 +33,13 @@ def in_a_line(why: str) -> str:
 def is_loss(error: Exception) -> bool:
     """True if a process or an object is gone, here or in a process that waited for it; false for errors in code."""
     return isinstance(error.cause if isinstance(error, RayTaskError) else error, LOSSES)
+
+
+def told(error: Exception) -> Exception:
+    """As what a run raises it: bad input, a part to replace, or a mistake with its traceback."""
+    if (bad_input := user_error(error)) is not None:
+        return bad_input
+    return PartLost(reason(error)) if is_loss(error) else RuntimeError(reason(error))
 
 
 def user_error(error: Exception) -> UserError | None:

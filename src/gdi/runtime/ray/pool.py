@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 import ray
 from ray.exceptions import RayError
 
-from gdi.config import PlacementConfig
+from gdi.placement import PlacementConfig
 from gdi.runtime.faults import Stalled
+from gdi.runtime.ray.acting import Report
 from gdi.runtime.ray.failures import in_a_line, reason, user_error
-from gdi.runtime.ray.workers import Handle, Ref, Report
+from gdi.runtime.ray.processes import TICK_SECONDS, Handle, Ref
 from gdi.types import State
 
-TICK_SECONDS = 1.0
 # An environment that fails at every start is broken, not unlucky.
 FAILURES_PER_ACTOR = 5
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 import ray
@@ -13,30 +11,22 @@ from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from gdi.clock import Clock
-from gdi.config import Config, PlacementConfig
+from gdi.config import Config
 from gdi.envs import EnvSpec
-from gdi.evaluation import Evaluation
 from gdi.iteration import Iteration, Sampled, iterate
 from gdi.learner import Diverged
+from gdi.placement import PlacementConfig
 from gdi.runtime.faults import PartLost, Stalled
 from gdi.runtime.parts import actor_states, share_environments
-from gdi.runtime.ray.failures import in_a_line, is_loss, reason, user_error
-from gdi.runtime.ray.pool import TICK_SECONDS, ActorPool
-from gdi.runtime.ray.workers import (
-    ActorWorker,
-    CollectorWorker,
-    ControllerWorker,
-    EvaluatorWorker,
-    Handle,
-    LearnerWorker,
-    ParameterWorker,
-    Ref,
-)
+from gdi.runtime.ray.acting import ActorWorker, ControllerWorker, ParameterWorker
+from gdi.runtime.ray.data import CollectorWorker
+from gdi.runtime.ray.evaluating import PING_SECONDS, EvaluatorWorker, RemoteEvaluator
+from gdi.runtime.ray.failures import in_a_line, told
+from gdi.runtime.ray.learning import LearnerWorker
+from gdi.runtime.ray.pool import ActorPool
+from gdi.runtime.ray.processes import Handle, Ref, start_process, threads_for
 from gdi.runtime.run import Outcome
 from gdi.types import EpisodeEnd, Metrics, State
-
-PING_SECONDS = 60.0
-EVALUATION_ATTEMPTS = 3
 
 
 class RaySystem:
@@ -61,7 +51,7 @@ class RaySystem:
         self._whole_config = share_environments(config, per_actor * placement.actors)
         self._parts: dict[str, Handle] = {}  # all but the actors and the evaluator
         self._learners: list[Handle] = []
-        self._evaluator: Handle | None = None
+        self._evaluator: RemoteEvaluator | None = None
         transitions = per_actor * config.learner.sequence_steps
         self._pool = ActorPool(self._make_actor, placement, transitions, wanted, notice, self._check_parts)
         self._started = False
@@ -73,12 +63,12 @@ class RaySystem:
 
     def _place(self) -> None:
         p, config = self.placement, self._whole_config
-        threads = _threads(p.learner_cpus)
+        threads = threads_for(p.learner_cpus)
         # On the driver's own node if it has room: then the loss of any other node costs no more than its actors.
         home = ray.get_runtime_context().get_node_id()
         here = NodeAffinitySchedulingStrategy(home, soft=True, _spill_on_unavailable=True)
         self._learners = [
-            _start(LearnerWorker, p.learner_cpus, p.learner_gpus, config, threads, strategy=here)
+            start_process(LearnerWorker, p.learner_cpus, p.learner_gpus, config, threads, strategy=here)
             for _ in range(p.learners)
         ]
         node, address = self._get(self._learners[0].where.remote())
@@ -89,26 +79,26 @@ class RaySystem:
         beside = NodeAffinitySchedulingStrategy(node, soft=False)
         self._parts = {
             "learner": self._learners[0],
-            "collector": _start(
+            "collector": start_process(
                 CollectorWorker, 0, 0, config, config.learner.replay_span_windows * p.actors, strategy=beside
             ),
-            "controller": _start(ControllerWorker, 0, 0, config, strategy=beside),
-            "server": _start(ParameterWorker, 0, 0, strategy=beside),
+            "controller": start_process(ControllerWorker, 0, 0, config, strategy=beside),
+            "server": start_process(ParameterWorker, 0, 0, strategy=beside),
         }
         self._get(self._learners[0].publish_first.remote(self._parts["server"]))
         # Now, though it is needed later: actors that join must not take its place.
-        self._evaluator = self._start_evaluator()
-        self._get(self._evaluator.played_steps.remote())
+        self._evaluator = RemoteEvaluator(self._start_evaluator, p.hang_seconds, self._notice, self._check_parts)
+        self._get(self._evaluator.handle.played_steps.remote())
 
     def _start_evaluator(self) -> Handle:
         p = self.placement
-        args = (self._whole_config, _threads(p.evaluator_cpus))
-        return _start(EvaluatorWorker, p.evaluator_cpus, p.evaluator_gpus, *args, max_concurrency=2)
+        args = (self._whole_config, threads_for(p.evaluator_cpus))
+        return start_process(EvaluatorWorker, p.evaluator_cpus, p.evaluator_gpus, *args, max_concurrency=2)
 
     def _make_actor(self, number: int, which: tuple[int, ...]) -> Handle:
         p = self.placement
-        args = (_threads(p.actor_cpus), self._parts["controller"], self._parts["server"])
-        return _start(
+        args = (threads_for(p.actor_cpus), self._parts["controller"], self._parts["server"])
+        return start_process(
             ActorWorker, p.actor_cpus, p.actor_gpus, self._actor_config, number, which, *args, strategy="SPREAD"
         )
 
@@ -120,8 +110,9 @@ class RaySystem:
         p, per_actor = self.placement, self._actor_config.env.num_envs
         nodes = sum(node["Alive"] for node in ray.nodes())
         return (
-            f"Ray: {p.actors} actors with {per_actor} environments each, {p.learners} learners, on {nodes} nodes"
-            f"{', in lockstep' if p.lockstep else ''}\n{self._plan}"
+            f"Ray: {_many(p.actors, 'actor')} with {_many(per_actor, 'environment')} each, "
+            f"{_many(p.learners, 'learner')}, on {_many(nodes, 'node')}{', in lockstep' if p.lockstep else ''}\n"
+            f"{self._plan}"
         )
 
     # Algorithm 1
@@ -138,14 +129,11 @@ class RaySystem:
             while True:
                 delivered = self._pool.next(max_transitions)
                 try:
-                    accepted = self._parts["collector"].accept.remote([delivered.window])
-                    ray.get(accepted, timeout=self.placement.stall_seconds)
-                except RayError as error:
-                    self._check_parts()
-                    if not is_loss(error):  # a full store, or a mistake: it would happen again and again
-                        raise self._told(error) from None
+                    self._get(self._parts["collector"].accept.remote([delivered.window]))
+                except PartLost as error:
+                    self._check_parts()  # if the collector lives, it is the window that is lost
                     self._pool.dropped_total += 1
-                    self._notice(f"Ray: a window of actor {delivered.actor} was lost: {in_a_line(reason(error))}")
+                    self._notice(f"Ray: a window of actor {delivered.actor} was lost: {in_a_line(str(error))}")
                     continue
                 report = delivered.report
                 self.steps += report.transitions
@@ -197,52 +185,10 @@ class RaySystem:
         """Played by the evaluator, beside training; a lost evaluator is replaced and plays it again."""
         params = self._learners[0].parameters.remote()
         controllers = self._parts["controller"].state_dict.remote()
-        hang_seconds = self.placement.hang_seconds
-        lost = played = 0
-        moved = time.monotonic()
-        assert self._evaluator is not None
-        playing = self._evaluator.evaluate.remote(params, controllers, seed)
-
-        def again(why: str) -> None:
-            nonlocal lost, moved, playing
-            self._check_parts()  # it may have waited for one of them
-            lost += 1
-            if lost > EVALUATION_ATTEMPTS:
-                raise Stalled(f"the evaluator was lost {lost} times in one evaluation", why)
-            self._notice(f"Ray: the evaluator is lost and replaced: {in_a_line(why)}")
-            ray.kill(self._evaluator)
-            self._evaluator = self._start_evaluator()
-            moved = time.monotonic()
-            playing = self._evaluator.evaluate.remote(params, controllers, seed)
-
-        def is_hung() -> bool:
-            nonlocal played, moved
-            now = time.monotonic()
-            if now - moved < hang_seconds:
-                return False
-            assert self._evaluator is not None
-            done, _ = ray.wait([asked := self._evaluator.played_steps.remote()], timeout=PING_SECONDS)
-            before, played = played, ray.get(asked) if done else played
-            moved = now
-            return played == before
-
-        def outcome(stop: Callable[[], bool], wait: bool) -> Evaluation | None:
-            while True:
-                done, _ = ray.wait([playing], timeout=TICK_SECONDS if wait else 0)
-                try:
-                    if done:
-                        evaluation: Evaluation = ray.get(playing)
-                        return evaluation
-                    if is_hung():
-                        again(f"it played nothing for {hang_seconds:g} s")
-                except RayError as error:
-                    if not is_loss(error):
-                        raise self._told(error) from None
-                    again(reason(error))
-                if not done and (not wait or stop()):
-                    return None
-
-        return outcome
+        evaluator = self._evaluator
+        assert evaluator is not None
+        evaluator.begin(params, controllers, seed)
+        return evaluator.outcome
 
     def state_dict(self) -> State:
         while self._training:  # so that steps, updates and θ belong together
@@ -281,7 +227,9 @@ class RaySystem:
 
     def close(self) -> None:
         self._pool.close()
-        for part in {*self._learners, *self._parts.values(), *([self._evaluator] if self._evaluator else [])}:
+        if self._evaluator is not None:
+            self._evaluator.close()
+        for part in {*self._learners, *self._parts.values()}:
             ray.kill(part)
         self._learners, self._parts, self._evaluator = [], {}, None
 
@@ -295,12 +243,7 @@ class RaySystem:
             what = f"no answer for {self.placement.stall_seconds:g} s{_why_waiting()}"
             raise Stalled(what, self._pool.first_error) from None
         except RayError as error:
-            raise self._told(error) from None
-
-    def _told(self, error: RayError) -> Exception:
-        if (bad_input := user_error(error)) is not None:
-            return bad_input
-        return PartLost(reason(error)) if is_loss(error) else RuntimeError(reason(error))
+            raise told(error) from None
 
     def _check_parts(self) -> None:
         """PartLost if a part that an actor talks to is gone: then it is that part which must be replaced."""
@@ -310,32 +253,11 @@ class RaySystem:
         except GetTimeoutError:
             return  # busy, not gone
         except RayError as error:
-            raise self._told(error) from None
+            raise told(error) from None
 
 
-def _start(
-    worker: type, cpus: float, gpus: float, *args: Any, strategy: Any = "DEFAULT", max_concurrency: int = 1
-) -> Handle:
-    """One process. Ray keeps no record of every call: a run makes millions, and its server would grow with them."""
-    remote = _remote(worker).options(
-        num_cpus=cpus,
-        num_gpus=gpus,
-        max_restarts=0,
-        max_concurrency=max_concurrency,
-        scheduling_strategy=strategy,
-        enable_task_events=False,
-    )
-    return remote.remote(*args)
-
-
-@cache
-def _remote(worker: type) -> Any:
-    """Made once a class: each one is stored by Ray for good."""
-    return ray.remote(worker)
-
-
-def _threads(cpus: float) -> int:
-    return max(1, int(cpus))
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _why_waiting() -> str:
