@@ -101,7 +101,7 @@ def make_ppo(env: DummyVecEnv, steps: int, seed: int) -> tuple[BaseAlgorithm, Ac
 
 def make_dqn(env: DummyVecEnv, steps: int, seed: int) -> tuple[BaseAlgorithm, Act]:
     settings = {**given.DQN, "exploration_fraction": min(1.0, given.DQN_EXPLORATION_STEPS / steps)}
-    network = {**NETWORK, "optimizer_kwargs": {"eps": given.DQN_ADAM_EPSILON}}
+    network = {**NETWORK, "optimizer_kwargs": {"eps": given.DQN_ADAM_EPSILON, "fused": True}}
     model = DQN("CnnPolicy", env, policy_kwargs=network, device="cpu", seed=seed, **settings)
 
     def act(obs: Tensor, generator: torch.Generator) -> Tensor:
