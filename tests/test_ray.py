@@ -20,6 +20,7 @@ import gdi
 from gdi.config import Config
 from gdi.placement import PlacementConfig
 from gdi.runtime.faults import Stalled
+from gdi.types import Index
 from helpers import Listener, fails, network_of, read_lines, stop_after, tiny_config, with_lstm
 
 ray = pytest.importorskip("ray")
@@ -273,12 +274,68 @@ def test_two_learners_are_one_learner_with_the_whole_batch(tmp_path: Path) -> No
 def test_the_learners_parts_are_the_batch(columns: list[int], size: int) -> None:
     from gdi.runtime.ray.learning import part_of
 
-    uses = [(f"window {i}", np.arange(count) + 10 * i) for i, count in enumerate(columns)]
-    parts = [part_of(uses, rank, size) for rank in range(size)]
+    batch = [(i, [10 * i + column for column in range(count)]) for i, count in enumerate(columns)]
+    parts = [part_of(batch, rank, size) for rank in range(size)]
     flat = [(window, column) for part in parts for window, chosen in part for column in chosen]
-    assert flat == [(window, column) for window, chosen in uses for column in chosen]
+    assert flat == [(window, column) for window, chosen in batch for column in chosen]
     sizes = [sum(len(chosen) for _, chosen in part) for part in parts]
     assert max(sizes) - min(sizes) <= 1
+
+
+class Asked:
+    """A controller that draws 0, 1, 2, ... and remembers for whom."""
+
+    def __init__(self) -> None:
+        self.requests: list[list[int]] = []
+        self._drawn = 0
+
+    def __call__(self, envs: list[int]) -> list[Index]:
+        self.requests.append(envs)
+        self._drawn += len(envs)
+        return [Index(float(n), 0.0, 0.0) for n in range(self._drawn - len(envs), self._drawn)]
+
+
+def test_indices_are_drawn_ahead_as_many_as_the_window_before_took() -> None:
+    from gdi.runtime.ray.acting import ProposedIndices
+
+    ask = Asked()
+    indices = ProposedIndices(ask, per_environment=False, ahead=True)
+    indices.begin_window()
+    got = [*indices.propose([0, 1, 2]), *indices.propose([1]), *indices.propose([2])]
+    assert ask.requests == [[0, 0, 0], [0], [0]]  # the first window knows nothing yet
+    indices.begin_window()
+    got += [*indices.propose([0]), *indices.propose([1, 2]), *indices.propose([0])]
+    assert ask.requests[3:] == [[0] * 5]  # 5 in the window before, 4 used
+    assert [index.inverse_tau_1 for index in got] == [0, 1, 2, 3, 4, 5, 6, 7, 8]  # each is used once, in order
+    indices.begin_window()
+    assert indices.propose([0])[0].inverse_tau_1 == 10  # not 9: it was drawn a window ago
+    assert ask.requests[4:] == [[0] * 4]
+
+
+def test_every_environment_keeps_its_own_controller() -> None:
+    from gdi.runtime.ray.acting import ProposedIndices
+
+    ask = Asked()
+    indices = ProposedIndices(ask, per_environment=True, ahead=True)
+    indices.begin_window()
+    indices.propose([4, 5])
+    indices.propose([4])
+    indices.begin_window()
+    first, second = indices.propose([5])[0], indices.propose([4, 4])
+    assert ask.requests == [[4, 5], [4], [5, 4, 4]]
+    assert [first.inverse_tau_1, *(index.inverse_tau_1 for index in second)] == [3, 4, 5]
+
+
+def test_without_drawing_ahead_every_index_is_drawn_when_it_is_needed() -> None:
+    from gdi.runtime.ray.acting import ProposedIndices
+
+    ask = Asked()
+    indices = ProposedIndices(ask, per_environment=False, ahead=False)
+    for _ in range(2):
+        indices.begin_window()
+        indices.propose([0, 1])
+        indices.propose([1])
+    assert ask.requests == [[0, 0], [0], [0, 0], [0]]
 
 
 TRAIN = [

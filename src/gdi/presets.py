@@ -110,8 +110,11 @@ def _small(config: Config, *, steps: int, num_envs: int, hidden_units: int) -> C
 
 
 def _minatar(config: Config) -> Config:
+    small = _small(config, steps=1_000_000, num_envs=64, hidden_units=128)
     return replace(
-        _small(config, steps=1_000_000, num_envs=64, hidden_units=128),
+        small,
+        # Chosen by the tuning runs of docs/results/minatar.md.
+        learner=replace(small.learner, v_loss_scale=5.0, c_bar=0.9),
         evaluation=EvaluationConfig(every_steps=100_000),
         run=RunConfig(log_every_steps=10_000, checkpoint_every_steps=100_000, threads=2),
     )

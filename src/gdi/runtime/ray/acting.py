@@ -5,6 +5,7 @@ What can fail while a part is made is made by a method, not by ``__init__``: its
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -51,13 +52,54 @@ class PulledParameters:
         return to_tensors(ray.get(reference)), version
 
 
+class ProposedIndices:
+    """λ ~ P_Λ as an actor in another process gets it: drawn ahead, because every message costs both sides time.
+
+    At the first need in a window it asks for as many as the window before took. What is left when a window ends is
+    thrown away, so that no λ is older than the window in which its episode begins.
+    """
+
+    def __init__(self, ask: Callable[[list[int]], list[Index]], *, per_environment: bool, ahead: bool) -> None:
+        """``ask`` draws a λ for each of these environments; not ``ahead``: exactly when one is needed."""
+        self._ask, self._per_environment, self._ahead = ask, per_environment, ahead
+        self._stock: dict[int, deque[Index]] = {}  # by the environment whose controller drew it
+        self._expected: Counter[int] = Counter()
+        self._used: Counter[int] = Counter()
+
+    def begin_window(self) -> None:
+        self._stock.clear()
+        self._expected, self._used = self._used, Counter()
+
+    def propose(self, envs: list[int]) -> list[Index]:
+        owners = [env if self._per_environment else 0 for env in envs]  # one controller for all: any will do
+        self._used.update(owners)
+        lacking = Counter(owners) - Counter({owner: len(stock) for owner, stock in self._stock.items()})
+        if lacking:
+            later = self._expected - self._used if self._ahead else Counter()
+            asked = list((lacking + later).elements())
+            for owner, index in zip(asked, self._ask(asked), strict=True):
+                self._stock.setdefault(owner, deque()).append(index)
+        return [self._stock[owner].popleft() for owner in owners]
+
+
 class ActorWorker:
     """An actor with environments of its own."""
 
     def __init__(
-        self, config: Config, number: int, which: tuple[int, ...], threads: int, controller: Handle, server: Handle
+        self,
+        config: Config,
+        number: int,
+        which: tuple[int, ...],
+        threads: int,
+        controller: Handle,
+        server: Handle,
+        lockstep: bool,
     ) -> None:
-        self._controller = controller
+        self._indices = ProposedIndices(
+            lambda envs: ray.get(controller.propose.remote(envs)),
+            per_environment=config.controller.per_environment,
+            ahead=not lockstep,
+        )
         self._parameters = PulledParameters(server)
         self._make: Callable[[], Actor] = lambda: make_actor(
             config, self._parameters, device_here(config), prepare_process(threads), Clock(), *which
@@ -72,13 +114,13 @@ class ActorWorker:
 
     def sample(self, max_transitions: int) -> tuple[Sequence, Report]:
         self._parameters.begin_window()
+        self._indices.begin_window()
         sampled = sample(self._actor, self._propose, max_transitions)
         episodes = [replace(episode, env=self._first_env + episode.env) for episode in sampled.episodes]
         return sampled.window, Report(sampled.transitions, episodes)
 
     def _propose(self, envs: list[int]) -> list[Index]:
-        proposed: list[Index] = ray.get(self._controller.propose.remote([self._first_env + env for env in envs]))
-        return proposed
+        return self._indices.propose([self._first_env + env for env in envs])
 
     def state_dict(self) -> State:
         return self._actor.state_dict()

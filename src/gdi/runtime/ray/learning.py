@@ -5,31 +5,29 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import ray
 from torch import Tensor
 
-from gdi.acting.collector import Uses
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.envs import EnvSpec
 from gdi.iteration import improve, until_diverged
 from gdi.learner.group import LearnerGroup
 from gdi.runtime.parts import make_learner, prepare_process
-from gdi.runtime.ray.data import Due
+from gdi.runtime.ray.data import Columns, Due
 from gdi.runtime.ray.processes import Arrays, Handle, Ref, device_here, to_arrays
 from gdi.types import Metrics, Sequence, State, gather_columns
 
 
-def part_of(uses: Uses[Any], rank: int, size: int) -> Uses[Any]:
+def part_of(batch: Columns, rank: int, size: int) -> Columns:
     """The columns of a batch that one of ``size`` learners trains: parts as equal as can be, none lost."""
-    owners = [(i, column) for i, (_, columns) in enumerate(uses) for column in columns]
+    owners = [(i, column) for i, (_, columns) in enumerate(batch) for column in columns]
     begin, end = rank * len(owners) // size, (rank + 1) * len(owners) // size
     return [
-        (window, np.array([column for owner, column in owners[begin:end] if owner == i], np.int64))
-        for i, (window, _) in enumerate(uses)
+        (window, [column for owner, column in owners[begin:end] if owner == i])
+        for i, (window, _) in enumerate(batch)
         if any(owner == i for owner, _ in owners[begin:end])
     ]
 
@@ -50,7 +48,8 @@ class LearnerWorker:
         self._config, self._threads = config, threads
         self._group: LearnerGroup | None = None
         self._clock = Clock()
-        self._windows: dict[Ref, Sequence] = {}
+        self._references: dict[int, Ref] = {}
+        self._windows: dict[int, Sequence] = {}
 
     def where(self) -> tuple[str, str]:
         """-> the node, and an address there at which a group can meet."""
@@ -77,6 +76,7 @@ class LearnerWorker:
 
         θ is published once, at the end: actors pull at the beginning of a window.
         """
+        self._references |= due.new
         newest: list[tuple[dict[str, Tensor], int]] = []
         every = self._config.learner.push_every_updates
 
@@ -88,31 +88,32 @@ class LearnerWorker:
         if newest and (self._group is None or self._group.rank == 0):
             _publish(*newest[0], server)
         kept = set(due.kept)
-        self._windows = {reference: window for reference, window in self._windows.items() if reference in kept}
+        self._windows = {number: window for number, window in self._windows.items() if number in kept}
+        self._references = {number: reference for number, reference in self._references.items() if number in kept}
         return updates, None if diverged is None else str(diverged), self.counters()
 
-    def _batches(self, batches: list[Uses[Ref]]) -> Iterator[Sequence]:
-        for uses in batches:
+    def _batches(self, batches: list[Columns]) -> Iterator[Sequence]:
+        for columns in batches:
             with self._clock.measure("data"):
-                batch = self._part(uses)
+                batch = self._part(columns)
             yield batch
 
-    def _part(self, uses: Uses[Ref]) -> Sequence:
+    def _part(self, batch: Columns) -> Sequence:
         """This learner's part of a batch."""
         group = self._group
-        mine = uses if group is None else part_of(uses, group.rank, group.size)
+        mine = batch if group is None else part_of(batch, group.rank, group.size)
         if mine:
             return self._gather(mine)
         # Beyond the last sequence of a run's last batch: take part with one none of whose steps count.
-        nothing = self._gather([(uses[0][0], uses[0][1][:1])])
+        nothing = self._gather([(batch[0][0], batch[0][1][:1])])
         nothing.valid[:] = False
         return nothing
 
-    def _gather(self, uses: Uses[Ref]) -> Sequence:
-        """A batch. A window is opened once, in place, and stays open until its last use: opening costs time."""
-        new = [reference for reference, _ in uses if reference not in self._windows]
-        self._windows.update(zip(new, ray.get(new), strict=True))
-        return gather_columns([(self._windows[reference], columns) for reference, columns in uses])
+    def _gather(self, batch: Columns) -> Sequence:
+        """A window is opened once, in place, and stays open until its last use: opening costs time."""
+        new = [number for number, _ in batch if number not in self._windows]
+        self._windows.update(zip(new, ray.get([self._references[number] for number in new]), strict=True))
+        return gather_columns([(self._windows[number], np.array(columns)) for number, columns in batch])
 
     def counters(self) -> Counters:
         return Counters(self.learner.updates, self.learner.skipped_updates, self._clock.take())

@@ -97,7 +97,7 @@ class RaySystem:
 
     def _make_actor(self, number: int, which: tuple[int, ...]) -> Handle:
         p = self.placement
-        args = (threads_for(p.actor_cpus), self._parts["controller"], self._parts["server"])
+        args = (threads_for(p.actor_cpus), self._parts["controller"], self._parts["server"], p.lockstep)
         return start_process(
             ActorWorker, p.actor_cpus, p.actor_gpus, self._actor_config, number, which, *args, strategy="SPREAD"
         )
