@@ -12,7 +12,7 @@ help:
 	@echo "make test       lint, types and all tests"
 	@echo "make bench      training speed beside Stable-Baselines3's PPO"
 	@echo "make bench-atari  the same on Atari, beside sb3-contrib's RecurrentPPO"
-	@echo "make bench-minatar-quick  GDI beside PPO and DQN on two MinAtar games, in minutes"
+	@echo "make bench-minatar-quick  GDI beside PPO on two MinAtar games, in minutes"
 	@echo "make bench-minatar  the whole sweep with the paper's ablation, in many hours; it resumes"
 	@echo "make bench-ray  training speed on Ray beside the local runtime"
 	@echo "make setup      only install, into .venv"
