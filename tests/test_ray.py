@@ -185,8 +185,11 @@ def test_a_hung_environment_is_killed_and_replaced(tmp_path: Path, monkeypatch: 
     assert console.seen[-1]["ray/dropped_windows_total"] >= 1
 
 
-def test_an_environment_that_always_fails_stops_the_run_with_its_traceback(tmp_path: Path) -> None:
+def test_an_environment_that_always_fails_stops_the_run_with_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ray.shutdown()  # a Ray of its own, whose processes know this folder's modules
+    monkeypatch.setattr("gdi.runtime.ray.pool.FAILURES_PER_ACTOR", 2)  # every start of a process takes seconds
     config = tiny_config("ray_worlds:Fails-v0", steps=1200)
     with pytest.raises(Stalled, match="the lever broke") as caught:
         gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
