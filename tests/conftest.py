@@ -9,8 +9,3 @@ import torch
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests on Ray first: they are the longest, and last in line they would run on while other processes idle."""
-    items.sort(key=lambda item: item.path.name != "test_ray.py")

@@ -21,14 +21,13 @@ from gdi.types import Metrics, Sequence, State, sequence_of
 
 
 class StoredWindow:
-    """A window in the object store: its number, the reference that is handed on, and its arrays in place.
+    """A window in the object store: its number, and its arrays in place.
 
     Holding the arrays keeps a copy on this node, so that the window outlives the node that it came from.
     """
 
     def __init__(self, number: int, reference: Ref) -> None:
         self.number = number
-        self.reference = reference
         self._sequence: Sequence = ray.get(reference)
 
     @property
