@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from gdi.acting import Actor, ParameterServer
+from gdi.acting.actor import Actor
+from gdi.acting.parameters import ParameterServer
 from gdi.cli.main import main
 from gdi.clock import Clock
 from gdi.config import Config, LearnerConfig

@@ -33,15 +33,26 @@ class World(gymnasium.Env[Any, int]):
     def misbehave(self) -> None: ...
 
 
+def hang_once(flag: Path) -> None:
+    try:
+        flag.touch(exist_ok=False)
+    except FileExistsError:
+        return
+    time.sleep(10_000)
+
+
 class Hangs(World):
     """One of all its copies sleeps for ever, once."""
 
     def misbehave(self) -> None:
-        try:
-            Path(os.environ["RAY_WORLDS_FLAG"]).touch(exist_ok=False)
-        except FileExistsError:
-            return
-        time.sleep(10_000)
+        hang_once(Path(os.environ["RAY_WORLDS_FLAG"]))
+
+
+class HangsAtStart(Hangs):
+    """And one that is made after that."""
+
+    def __init__(self) -> None:
+        hang_once(Path(os.environ["RAY_WORLDS_FLAG"] + ".start"))
 
 
 class Fails(World):
@@ -52,5 +63,5 @@ class Fails(World):
             raise ValueError("the lever broke")
 
 
-for name, world in {"Plain": World, "Hangs": Hangs, "Fails": Fails}.items():
+for name, world in {"Plain": World, "Hangs": Hangs, "HangsAtStart": HangsAtStart, "Fails": Fails}.items():
     gymnasium.register(f"{name}-v0", world)

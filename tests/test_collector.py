@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gdi.acting import Collector
+from gdi.acting.collector import Collector
 from gdi.config import LearnerConfig
 from gdi.types import Sequence, gather_columns, sequence_of
 

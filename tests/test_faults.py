@@ -20,8 +20,9 @@ import torch
 
 import gdi
 from gdi.config import config_to_json
+from gdi.errors import Diverged
 from gdi.evaluation import Evaluator
-from gdi.learner import Diverged, Learner
+from gdi.learner import Learner
 from gdi.runtime.checkpoint import CheckpointStore, DamagedCheckpoint, flatten, read_checkpoint, write_checkpoint
 from helpers import Listener, network_of, read_lines, stop_after, tiny_config
 

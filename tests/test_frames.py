@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gdi import policy
-from gdi.acting import Actor
+from gdi.acting.actor import Actor
 from gdi.config import Config
 from gdi.envs.base import EnvSpec, StepResult
 from gdi.networks import AgentInput, AgentNetwork

@@ -47,7 +47,11 @@ def test_imports_go_up_only(path: Path) -> None:
         assert RANK[other] <= RANK[own], f"{own} must not import {other}"
 
 
-@pytest.mark.parametrize("module", ["gdi", "gdi.scores", "gdi.theory", "gdi.presets", "gdi.cli.main"])
+TORCHLESS = ["gdi", "gdi.scores", "gdi.theory", "gdi.presets", "gdi.cli.main"]
+ON_RAY = ["gdi.runtime.ray.asked", "gdi.runtime.ray.data"]  # each in a process of its own, which starts without torch
+
+
+@pytest.mark.parametrize("module", TORCHLESS + ON_RAY)
 def test_imports_without_torch(module: str) -> None:
     code = f"import sys, {module}; assert 'torch' not in sys.modules, 'torch was imported'"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,7 +11,8 @@ import torch
 from gdi.config import LearnerConfig, NetworkConfig, planned_updates
 from gdi.envs.base import EnvSpec
 from gdi.envs.toy import ToyEnv
-from gdi.learner import Diverged, Learner
+from gdi.errors import Diverged
+from gdi.learner import Learner
 from gdi.learner.losses import Trained, centred_q, gdi_losses
 from gdi.learner.optimizer import Optimizer, learning_rate_at, weight_decay_at
 from gdi.networks import AgentInput, AgentOutput, make_network

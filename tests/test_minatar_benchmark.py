@@ -49,7 +49,7 @@ from benchmarks.minatar_sweep.records import (
 from gdi.config import differences
 from gdi.errors import UserError
 from gdi.networks.torsos import make_torso
-from gdi.runtime.parts import child_seed
+from gdi.runtime.seeds import child_seed
 from gdi.scores import metrics
 
 

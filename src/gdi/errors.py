@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend: one clear line, exit code 2, never a traceback."""
+"""Errors that end a run with one clear line, never a traceback: what the user is to mend, and a diverged training."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from difflib import get_close_matches
 
 class UserError(Exception):
     """Bad input. The message is one line that says what is wrong and what to do."""
+
+
+class Diverged(RuntimeError):
+    """Losses or gradients were not finite too many times in a row."""
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> str:

@@ -15,19 +15,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
-from torch import Tensor
-
-from gdi.acting import Actor, Collector, ParameterServer
-from gdi.acting.actor import Propose
 from gdi.clock import Clock
 from gdi.controller import Controller
 from gdi.cores import keep_torch_threads
-from gdi.learner import Diverged, Learner
+from gdi.errors import Diverged
 from gdi.types import EpisodeEnd, Index, Metrics, Sequence, gather_columns
 
-Push = Callable[[dict[str, Tensor], int], None]
+if TYPE_CHECKING:  # a process that holds only the controller calls its steps of this page, and needs no torch
+    from torch import Tensor
+
+    from gdi.acting.actor import Actor, Propose
+    from gdi.acting.collector import Collector
+    from gdi.acting.parameters import ParameterServer
+    from gdi.learner import Learner
+
+Push: TypeAlias = "Callable[[dict[str, Tensor], int], None]"
 Window = TypeVar("Window")
 
 
@@ -103,7 +107,9 @@ class Operators(Protocol[Window]):
         """Transitions sampled so far."""
         ...
 
-    def sample(self, max_transitions: int) -> Sampled[Window]: ...
+    def sample(self, max_transitions: int) -> Sampled[Window] | None:
+        """One window, or None where actors are elsewhere and none has come for a while."""
+        ...
 
     def collect(self, window: Window) -> None:
         """Give the window to the collector."""
@@ -119,11 +125,15 @@ class Operators(Protocol[Window]):
 def iterate(parts: Operators[Window], total_steps: int) -> Iterator[Iteration]:
     """Algorithm 1, until exactly ``total_steps`` transitions are sampled and each is trained as often as asked.
 
-    It may be abandoned between two iterations, and continued by another call. Should the learner diverge, what the
-    iteration sampled is still reweighted and yielded before the error is raised.
+    It may be abandoned between two iterations, and continued by another call; so that it can be while no window comes,
+    it then yields empty ones. Should the learner diverge, what the iteration sampled is still reweighted and yielded
+    before the error is raised.
     """
     while parts.steps < total_steps:
         sampled = parts.sample(total_steps - parts.steps)
+        if sampled is None:
+            yield Iteration()
+            continue
         parts.collect(sampled.window)
         updates, diverged = parts.improve()
         parts.reweight(sampled.episodes)

@@ -35,7 +35,7 @@ class PlacementConfig:
     lockstep: bool = False
     """One actor, nothing ahead: the same run as the local runtime, bit by bit. For tests, not for speed."""
     hang_seconds: float = 300.0
-    """An actor that plays one window for longer than this is taken for hung, killed and replaced."""
+    """An actor that starts, or plays one window, for longer than this is taken for hung, killed and replaced."""
     stall_seconds: float = 900.0
     """Without a window or an update for this long the run stops and shows the first error."""
 

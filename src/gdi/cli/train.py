@@ -153,7 +153,7 @@ def run(argv: list[str]) -> int:
     config = choice.config
 
     from gdi.api import default_run_dir, train
-    from gdi.learner import Diverged
+    from gdi.errors import Diverged
     from gdi.report.console import LiveConsole, normalised_text
     from gdi.runtime.faults import Stalled
 

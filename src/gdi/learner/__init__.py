@@ -1,5 +1,5 @@
 """The operator T: losses, optimizer, and the learner that applies them to batches."""
 
-from gdi.learner.learner import Diverged, Learner
+from gdi.learner.learner import Learner
 
-__all__ = ["Diverged", "Learner"]
+__all__ = ["Learner"]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gdi.config import Config
 from gdi.cores import keep_torch_threads
+from gdi.errors import Diverged
 from gdi.learner.group import LearnerGroup
 from gdi.learner.losses import Trained, gdi_losses
 from gdi.learner.optimizer import Optimizer
@@ -19,10 +20,6 @@ from gdi.types import Array, Metrics, Sequence, State, column_slice
 
 # Health metrics only watch: a sample of the updates tells as much as all of them, and costs less.
 HEALTH_EVERY_UPDATES = 4
-
-
-class Diverged(RuntimeError):
-    """Losses or gradients were not finite too many times in a row."""
 
 
 class Learner:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gdi.acting import Collector, ParameterServer
+from gdi.acting.collector import Collector
+from gdi.acting.parameters import ParameterServer
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.envs import EnvSpec
@@ -14,9 +15,7 @@ from gdi.iteration import Iteration, Parts, controller_of, iterate, iterate_over
 from gdi.runtime.metrics import collector_metrics, controller_metrics
 from gdi.runtime.parts import (
     actor_states,
-    collector_rng,
     make_actor,
-    make_controllers,
     make_evaluator,
     make_learner,
     prepare_process,
@@ -24,6 +23,7 @@ from gdi.runtime.parts import (
 )
 from gdi.runtime.plan import MemoryPlan
 from gdi.runtime.run import Outcome
+from gdi.runtime.seeds import collector_rng, make_controllers
 from gdi.types import State, sequence_of
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gdi.acting import Collector
-from gdi.acting.collector import W
+from gdi.acting.collector import Collector, W
 from gdi.controller import Controller
 from gdi.types import Metrics, State
 

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import replace
 
-import numpy as np
 import torch
 
-from gdi.acting import Actor
+from gdi.acting.actor import Actor
 from gdi.acting.parameters import Parameters
 from gdi.clock import Clock
 from gdi.config import Config
-from gdi.controller import Controller, make_controller
 from gdi.cores import keep_torch_threads, use_threads
 from gdi.envs import EnvSpec, make_env
 from gdi.errors import UserError
 from gdi.evaluation import Evaluator
 from gdi.evaluation.evaluator import num_envs_for
-from gdi.index_space import make_index_space
 from gdi.learner import Learner
 from gdi.learner.group import LearnerGroup
 from gdi.networks import AgentNetwork, make_network
 from gdi.runtime.memory import keep_freed_memory
 from gdi.runtime.plan import MemoryPlan, check_fits, memory_bytes, plan_memory
+from gdi.runtime.seeds import child_seed
 from gdi.types import State
-
-
-def child_seed(seed: int, name: str, *more: int) -> int:
-    """A seed of its own for each named part (and moment), all descending from the run's one seed."""
-    return int(np.random.SeedSequence([seed, zlib.crc32(name.encode()), *more]).generate_state(1)[0])
 
 
 def resolve_device(device: str) -> torch.device:
@@ -51,20 +43,6 @@ def prepare_process(threads: int) -> int:
 def blank_network(config: Config, spec: EnvSpec) -> AgentNetwork:
     """A network whose θ will be overwritten."""
     return make_network(config, spec.observation_shape, spec.num_actions, 0)
-
-
-def make_controllers(config: Config) -> list[Controller]:
-    """One controller for all environments, or one for each."""
-    space = make_index_space(config.index_space)
-    number = config.env.num_envs if config.controller.per_environment else 1
-    return [
-        make_controller(config.controller, space, np.random.default_rng(child_seed(config.seed, "controller", i)))
-        for i in range(number)
-    ]
-
-
-def collector_rng(config: Config) -> np.random.Generator:
-    return np.random.default_rng(child_seed(config.seed, "collector"))
 
 
 def make_learner(

@@ -16,13 +16,13 @@ from typing import Protocol
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.envs import EnvSpec
+from gdi.errors import Diverged
 from gdi.evaluation import Evaluation
 from gdi.iteration import Iteration
-from gdi.learner import Diverged
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.events import Event, Log, Sink
 from gdi.runtime.metrics import Averages
-from gdi.runtime.parts import child_seed
+from gdi.runtime.seeds import child_seed
 from gdi.types import State
 
 # outcome(stop, wait): the evaluation once it is played; None while it is not (and wait is false) or if stop came first.

@@ -1,4 +1,4 @@
-"""Acting on Ray: the actors, and the two parts that they ask, the controller for λ and the parameter server for θ.
+"""Acting on Ray: the actors, and how they get λ and θ from the parts that have them.
 
 What can fail while a part is made is made by a method, not by ``__init__``: its error then reaches the driver whole.
 """
@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 import ray
 from torch import Tensor
 
-from gdi.acting import Actor
-from gdi.acting.parameters import Newest
+from gdi.acting.actor import Actor
 from gdi.clock import Clock
 from gdi.config import Config
-from gdi.iteration import proposals, reweight, sample
-from gdi.runtime.metrics import controller_metrics
-from gdi.runtime.parts import make_actor, make_controllers, prepare_process
-from gdi.runtime.ray.processes import Handle, Ref, device_here, to_tensors
+from gdi.iteration import sample
+from gdi.runtime.parts import make_actor, prepare_process
+from gdi.runtime.ray.processes import Handle
+from gdi.runtime.ray.tensors import device_here, to_tensors
 from gdi.types import EpisodeEnd, Index, Sequence, State
 
 
@@ -124,40 +123,3 @@ class ActorWorker:
 
     def state_dict(self) -> State:
         return self._actor.state_dict()
-
-
-class ControllerWorker:
-    """P_Λ and E."""
-
-    def __init__(self, config: Config) -> None:
-        self._controllers = make_controllers(config)
-
-    def propose(self, envs: list[int]) -> list[Index]:
-        return proposals(self._controllers, envs)
-
-    def reweight(self, episodes: list[EpisodeEnd]) -> None:
-        reweight(self._controllers, episodes)
-
-    def metrics(self) -> dict[str, float | list[float]]:
-        return controller_metrics(self._controllers)
-
-    def state_dict(self) -> State:
-        return {str(i): controller.state_dict() for i, controller in enumerate(self._controllers)}
-
-    def load_state_dict(self, state: State) -> None:
-        for i, controller in enumerate(self._controllers):
-            if str(i) in state:  # there may be more environments than before, and a controller for each
-                controller.load_state_dict(state[str(i)])
-
-
-class ParameterWorker:
-    """The parameter server; it holds a reference to θ, not θ."""
-
-    def __init__(self) -> None:
-        self._newest: Newest[list[Ref]] = Newest([])
-
-    def push(self, params: list[Ref], version: int) -> None:
-        self._newest.push(params, version)
-
-    def pull(self, have_version: int | None) -> tuple[list[Ref], int] | None:
-        return self._newest.pull(have_version)

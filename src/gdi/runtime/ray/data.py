@@ -12,11 +12,11 @@ from itertools import count
 
 import ray
 
-from gdi.acting import Collector
+from gdi.acting.collector import Collector
 from gdi.config import Config
 from gdi.runtime.metrics import collector_metrics
-from gdi.runtime.parts import collector_rng
 from gdi.runtime.ray.processes import Arrays, Ref
+from gdi.runtime.seeds import collector_rng
 from gdi.types import Metrics, Sequence, State, sequence_of
 
 

@@ -13,9 +13,11 @@ from gdi.config import Config
 from gdi.evaluation import Evaluation, Evaluator
 from gdi.iteration import controller_of
 from gdi.runtime.faults import Stalled
-from gdi.runtime.parts import make_controllers, make_evaluator, prepare_process
+from gdi.runtime.parts import make_evaluator, prepare_process
 from gdi.runtime.ray.failures import in_a_line, is_loss, reason, told
-from gdi.runtime.ray.processes import TICK_SECONDS, Arrays, Handle, Ref, device_here, to_tensors
+from gdi.runtime.ray.processes import TICK_SECONDS, Arrays, Handle, Ref
+from gdi.runtime.ray.tensors import device_here, to_tensors
+from gdi.runtime.seeds import make_controllers
 from gdi.types import Index, State
 
 PING_SECONDS = 60.0

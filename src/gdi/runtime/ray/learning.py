@@ -17,7 +17,8 @@ from gdi.iteration import improve, until_diverged
 from gdi.learner.group import LearnerGroup
 from gdi.runtime.parts import make_learner, prepare_process
 from gdi.runtime.ray.data import Columns, Due
-from gdi.runtime.ray.processes import Arrays, Handle, Ref, device_here, to_arrays
+from gdi.runtime.ray.processes import Arrays, Handle, Ref
+from gdi.runtime.ray.tensors import device_here, to_arrays
 from gdi.types import Metrics, Sequence, State, gather_columns
 
 

@@ -6,6 +6,7 @@ not delivered is dropped and counted, and its share of the step budget goes back
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -43,10 +44,11 @@ class Member:
 
     number: int
     handle: Handle
-    started: Ref  # there is an answer once the process lives
+    placed: Ref  # there is an answer once the process lives; until then it may be waiting for a free CPU
+    started: Ref  # and once its environments are made
     ready: bool = False
     leaving: bool = False
-    busy_since: float = 0.0
+    busy_since: float = math.inf  # with its start, and then with the window that it plays
     tasks: deque[Task] = field(default_factory=deque)
 
 
@@ -79,6 +81,7 @@ class ActorPool:
         self._times_started: dict[int, int] = {}  # by number: every process plays other episodes
         self._first_steps = 0  # where this session began, for the same reason
         self._looked_for_hung = 0.0
+        self._waited_seconds = 0.0  # for a window, since the last one
         self._failures_in_a_row = 0
         self._any_delivered = False
         self.first_error = ""
@@ -98,22 +101,27 @@ class ActorPool:
         which = (number, times, self._first_steps)
         # The first process of the first actor of a new run is the local runtime's actor.
         handle = self._make(number, which if any(which) else ())
-        self._members[number] = Member(number, handle, handle.start.remote(state))
+        self._members[number] = Member(number, handle, handle.__ray_ready__.remote(), handle.start.remote(state))
 
-    def next(self, left_transitions: int) -> Delivered:
-        """The next finished window; at most ``left_transitions`` are played, counting what is under way."""
-        last_progress = time.monotonic()
-        while True:
-            self._follow_wanted()
-            self._submit(left_transitions)
-            delivered = self._first_finished()
-            self._kill_hung()
-            if delivered is not None:
-                if not self._placement.lockstep:
-                    self._submit(left_transitions - delivered.report.transitions)
-                return delivered
-            if time.monotonic() - last_progress > self._placement.stall_seconds:
+    def next(self, left_transitions: int) -> Delivered | None:
+        """The next finished window, or None if there is none after a tick.
+
+        At most ``left_transitions`` are played, counting what is under way.
+        """
+        self._follow_wanted()
+        self._submit(left_transitions)
+        asked = time.monotonic()
+        delivered = self._first_finished()
+        self._kill_hung()
+        if delivered is None:
+            self._waited_seconds += time.monotonic() - asked
+            if self._waited_seconds > self._placement.stall_seconds:
                 raise Stalled(f"no actor delivered a window for {self._placement.stall_seconds:g} s", self.first_error)
+            return None
+        self._waited_seconds = 0.0
+        if not self._placement.lockstep:
+            self._submit(left_transitions - delivered.report.transitions)
+        return delivered
 
     def _follow_wanted(self) -> None:
         wanted = 1 if self._placement.lockstep else self._wanted()
@@ -189,10 +197,9 @@ class ActorPool:
             member.ready, member.busy_since = True, time.monotonic()
 
     def _kill_hung(self) -> None:
-        """Actors that play one window for too long.
+        """Actors that take too long to start, or to play one window.
 
-        Not those that have not started, which may be waiting for a free CPU, and not those that have finished a window
-        and wait for us.
+        Not those that wait for a free CPU, and not those that have finished a window and wait for us.
         """
         now, limit = time.monotonic(), self._placement.hang_seconds
         if now - self._looked_for_hung < TICK_SECONDS:
@@ -205,6 +212,13 @@ class ActorPool:
                 member.busy_since = now
             elif now - member.busy_since > limit:
                 self._lose(member, f"it played one window for more than {limit:g} s and was killed")
+        starting = [member for member in self._members.values() if not member.ready]
+        placed = set(_finished([member.placed for member in starting]))
+        for member in starting:
+            if member.placed in placed:
+                member.busy_since = min(member.busy_since, now)
+            if now - member.busy_since > limit:
+                self._lose(member, f"it did not start within {limit:g} s and was killed")
 
     def _lose(self, member: Member, why: str) -> None:
         """Drop what it had not delivered, and start another in its place."""

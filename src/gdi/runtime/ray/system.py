@@ -13,12 +13,13 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.envs import EnvSpec
+from gdi.errors import Diverged
 from gdi.iteration import Iteration, Sampled, iterate
-from gdi.learner import Diverged
 from gdi.placement import PlacementConfig
 from gdi.runtime.faults import PartLost, Stalled
 from gdi.runtime.parts import actor_states, share_environments
-from gdi.runtime.ray.acting import ActorWorker, ControllerWorker, ParameterWorker
+from gdi.runtime.ray.acting import ActorWorker
+from gdi.runtime.ray.asked import ControllerWorker, ParameterWorker
 from gdi.runtime.ray.data import CollectorWorker
 from gdi.runtime.ray.evaluating import PING_SECONDS, EvaluatorWorker, RemoteEvaluator
 from gdi.runtime.ray.failures import in_a_line, told
@@ -120,25 +121,26 @@ class RaySystem:
     def iterate(self, total_steps: int) -> Iterator[Iteration]:
         return iterate(self, total_steps)
 
-    def sample(self, max_transitions: int) -> Sampled[Ref]:
-        """The next window that any actor finishes and that reaches the collector."""
+    def sample(self, max_transitions: int) -> Sampled[Ref] | None:
+        """The next window that any actor finishes and that reaches the collector; None if none does for a tick."""
         with self.clock.measure("sampling"):
             if not self._started:
                 self._pool.start()
                 self._started = True
-            while True:
-                delivered = self._pool.next(max_transitions)
-                try:
-                    self._get(self._parts["collector"].accept.remote([delivered.window]))
-                except PartLost as error:
-                    self._check_parts()  # if the collector lives, it is the window that is lost
-                    self._pool.dropped_total += 1
-                    self._notice(f"Ray: a window of actor {delivered.actor} was lost: {in_a_line(str(error))}")
-                    continue
-                report = delivered.report
-                self.steps += report.transitions
-                self.episodes += len(report.episodes)
-                return Sampled(delivered.window, report.transitions, report.episodes)
+            delivered = self._pool.next(max_transitions)
+            if delivered is None:
+                return None
+            try:
+                self._get(self._parts["collector"].accept.remote([delivered.window]))
+            except PartLost as error:
+                self._check_parts()  # if the collector lives, it is the window that is lost
+                self._pool.dropped_total += 1
+                self._notice(f"Ray: a window of actor {delivered.actor} was lost: {in_a_line(str(error))}")
+                return None
+            report = delivered.report
+            self.steps += report.transitions
+            self.episodes += len(report.episodes)
+            return Sampled(delivered.window, report.transitions, report.episodes)
 
     def collect(self, window: Ref) -> None:
         """It is with the collector already; the coming ``improve`` adds it to what is due."""
