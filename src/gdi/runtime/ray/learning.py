@@ -42,6 +42,17 @@ class Counters:
     seconds: dict[str, float]
 
 
+@dataclass(frozen=True)
+class Improved:
+    """Metrics of each update, what went wrong if they diverged, how far training is, and the server's answer if θ was
+    published."""
+
+    updates: list[Metrics]
+    diverged: str | None
+    counters: Counters
+    published: list[Ref]
+
+
 class LearnerWorker:
     """A learner, alone or one of a group."""
 
@@ -70,12 +81,13 @@ class LearnerWorker:
 
     def publish_first(self, server: Handle) -> None:
         """Give the parameter server θ^(0)."""
-        _publish(self.learner.parameters(), 0, server)
+        ray.get(_publish(self.learner.parameters(), 0, server))
 
-    def improve(self, due: Due, server: Handle) -> tuple[list[Metrics], str | None, Counters]:
-        """Train the batches; -> metrics of each update, what went wrong if they diverged, and how far training is.
+    def improve(self, due: Due, server: Handle) -> Improved:
+        """Train the batches.
 
-        θ is published once, at the end: actors pull at the beginning of a window.
+        θ is published once, at the end: actors pull at the beginning of a window. The parameter server's answer is for
+        the driver to wait for: on a busy machine it takes longer than an update.
         """
         self._references |= due.new
         newest: list[tuple[dict[str, Tensor], int]] = []
@@ -86,12 +98,13 @@ class LearnerWorker:
 
         trained = improve(self._batches(due.batches), self.learner, hold, every, self._clock)
         updates, diverged = until_diverged(trained)
+        published = []
         if newest and (self._group is None or self._group.rank == 0):
-            _publish(*newest[0], server)
+            published = [_publish(*newest[0], server)]
         kept = set(due.kept)
         self._windows = {number: window for number, window in self._windows.items() if number in kept}
         self._references = {number: reference for number, reference in self._references.items() if number in kept}
-        return updates, None if diverged is None else str(diverged), self.counters()
+        return Improved(updates, None if diverged is None else str(diverged), self.counters(), published)
 
     def _batches(self, batches: list[Columns]) -> Iterator[Sequence]:
         for columns in batches:
@@ -129,6 +142,6 @@ class LearnerWorker:
         self.learner.load_state_dict(state)
 
 
-def _publish(params: dict[str, Tensor], version: int, server: Handle) -> None:
-    """Write θ to the object store and tell the parameter server of it."""
-    ray.get(server.push.remote([ray.put(to_arrays(params))], version))
+def _publish(params: dict[str, Tensor], version: int, server: Handle) -> Ref:
+    """Write θ to the object store and tell the parameter server of it; -> its answer, once it knows."""
+    return server.push.remote([ray.put(to_arrays(params))], version)

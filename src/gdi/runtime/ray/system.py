@@ -23,7 +23,7 @@ from gdi.runtime.ray.asked import ControllerWorker, ParameterWorker
 from gdi.runtime.ray.data import CollectorWorker
 from gdi.runtime.ray.evaluating import PING_SECONDS, EvaluatorWorker, RemoteEvaluator
 from gdi.runtime.ray.failures import in_a_line, told
-from gdi.runtime.ray.learning import LearnerWorker
+from gdi.runtime.ray.learning import Improved, LearnerWorker
 from gdi.runtime.ray.pool import ActorPool
 from gdi.runtime.ray.processes import Handle, Ref, start_process, threads_for
 from gdi.runtime.run import Outcome
@@ -159,11 +159,12 @@ class RaySystem:
         return updates, None if self._diverged is None else Diverged(self._diverged)
 
     def _finish_oldest(self) -> None:
-        updates, diverged, counters = self._get(self._training.popleft())[0]
-        self._updates += updates
-        self._diverged = self._diverged or diverged
-        self.updates, self._skipped = counters.updates, counters.skipped
-        self.clock.add(counters.seconds)
+        improved: Improved = self._get(self._training.popleft())[0]
+        self._get(improved.published)
+        self._updates += improved.updates
+        self._diverged = self._diverged or improved.diverged
+        self.updates, self._skipped = improved.counters.updates, improved.counters.skipped
+        self.clock.add(improved.counters.seconds)
 
     def reweight(self, episodes: list[EpisodeEnd]) -> None:
         before, self._reweighting = self._reweighting, self._parts["controller"].reweight.remote(episodes)
