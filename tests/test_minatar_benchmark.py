@@ -49,8 +49,8 @@ from benchmarks.minatar_sweep.records import (
 from gdi.config import differences
 from gdi.errors import UserError
 from gdi.networks.torsos import make_torso
-from gdi.runtime.seeds import child_seed
 from gdi.scores import metrics
+from gdi.seeds import child_seed
 
 
 def job(agent: str = "gdi-i3", game: str = "Breakout", seed: int = 1, steps: int = 3000) -> Job:

@@ -22,7 +22,7 @@ from benchmarks.minatar_sweep import peer_settings as given
 from benchmarks.minatar_sweep.agents import EPISODES, evaluate_every_steps
 from gdi.config import EnvConfig
 from gdi.envs import make_env
-from gdi.runtime.seeds import child_seed
+from gdi.seeds import child_seed
 from gdi.types import Array
 
 Act = Callable[[Tensor, torch.Generator], Tensor]

@@ -41,7 +41,7 @@ from gdi.runtime.faults import PartLost, Stalled
 from gdi.runtime.local import build
 from gdi.runtime.lock import run_lock
 from gdi.runtime.run import Run, System
-from gdi.runtime.seeds import child_seed
+from gdi.seeds import child_seed
 from gdi.types import Array, Index
 
 CONFIG, CHECKPOINTS = "config.json", "checkpoints"

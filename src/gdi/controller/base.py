@@ -7,8 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from gdi.config import ControllerConfig
-from gdi.index_space import IndexSpace
+from gdi.config import Config, ControllerConfig
+from gdi.index_space import IndexSpace, make_index_space
+from gdi.seeds import child_seed
 from gdi.types import Array, Index, State
 
 
@@ -61,3 +62,13 @@ def make_controller(config: ControllerConfig, space: IndexSpace, rng: np.random.
     if config.kind == "multiplicative-weights":
         return MultiplicativeWeights(space, config.step_size, rng)
     return BanditEnsemble(space, config, rng)
+
+
+def make_controllers(config: Config) -> list[Controller]:
+    """One controller for all environments, or one for each."""
+    space = make_index_space(config.index_space)
+    number = config.env.num_envs if config.controller.per_environment else 1
+    return [
+        make_controller(config.controller, space, np.random.default_rng(child_seed(config.seed, "controller", i)))
+        for i in range(number)
+    ]

@@ -9,6 +9,7 @@ from gdi.acting.collector import Collector
 from gdi.acting.parameters import ParameterServer
 from gdi.clock import Clock
 from gdi.config import Config
+from gdi.controller import make_controllers
 from gdi.envs import EnvSpec
 from gdi.evaluation import Evaluation, Evaluator
 from gdi.iteration import Iteration, Parts, controller_of, iterate, iterate_overlapped
@@ -23,7 +24,7 @@ from gdi.runtime.parts import (
 )
 from gdi.runtime.plan import MemoryPlan
 from gdi.runtime.run import Outcome
-from gdi.runtime.seeds import collector_rng, make_controllers
+from gdi.seeds import collector_rng
 from gdi.types import State, sequence_of
 
 

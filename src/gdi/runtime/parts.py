@@ -20,7 +20,7 @@ from gdi.learner.group import LearnerGroup
 from gdi.networks import AgentNetwork, make_network
 from gdi.runtime.memory import keep_freed_memory
 from gdi.runtime.plan import MemoryPlan, check_fits, memory_bytes, plan_memory
-from gdi.runtime.seeds import child_seed
+from gdi.seeds import child_seed
 from gdi.types import State
 
 

@@ -22,7 +22,7 @@ from gdi.iteration import Iteration
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.events import Event, Log, Sink
 from gdi.runtime.metrics import Averages
-from gdi.runtime.seeds import child_seed
+from gdi.seeds import child_seed
 from gdi.types import State
 
 # outcome(stop, wait): the evaluation once it is played; None while it is not (and wait is false) or if stop came first.

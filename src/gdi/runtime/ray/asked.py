@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from gdi.acting.newest import Newest
 from gdi.config import Config
+from gdi.controller import make_controllers
 from gdi.iteration import proposals, reweight
 from gdi.runtime.metrics import controller_metrics
 from gdi.runtime.ray.processes import Ref
-from gdi.runtime.seeds import make_controllers
 from gdi.types import EpisodeEnd, Index, State
 
 

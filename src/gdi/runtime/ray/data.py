@@ -16,7 +16,7 @@ from gdi.acting.collector import Collector
 from gdi.config import Config
 from gdi.runtime.metrics import collector_metrics
 from gdi.runtime.ray.processes import Arrays, Ref
-from gdi.runtime.seeds import collector_rng
+from gdi.seeds import collector_rng
 from gdi.types import Metrics, Sequence, State, sequence_of
 
 

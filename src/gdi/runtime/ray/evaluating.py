@@ -10,6 +10,7 @@ import ray
 from ray.exceptions import RayError
 
 from gdi.config import Config
+from gdi.controller import make_controllers
 from gdi.evaluation import Evaluation, Evaluator
 from gdi.iteration import controller_of
 from gdi.runtime.faults import Stalled
@@ -17,7 +18,6 @@ from gdi.runtime.parts import make_evaluator, prepare_process
 from gdi.runtime.ray.failures import in_a_line, is_loss, reason, told
 from gdi.runtime.ray.processes import TICK_SECONDS, Arrays, Handle, Ref
 from gdi.runtime.ray.tensors import device_here, to_tensors
-from gdi.runtime.seeds import make_controllers
 from gdi.types import Index, State
 
 PING_SECONDS = 60.0

@@ -25,6 +25,8 @@ from gdi.types import State
 # An environment that fails at every start is broken, not unlucky.
 FAILURES_PER_ACTOR = 5
 
+SAVE_SECONDS = 5.0  # what an actor may need to say what its state is, besides the time for the windows before it
+
 # make(number, which) starts actor ``number``; ``which`` seeds it.
 Make = Callable[[int, "tuple[int, ...]"], Handle]
 
@@ -46,6 +48,7 @@ class Member:
     handle: Handle
     placed: Ref  # there is an answer once the process lives; until then it may be waiting for a free CPU
     started: Ref  # and once its environments are made
+    state: State | None  # what it continues from, as long as it has not started
     ready: bool = False
     leaving: bool = False
     busy_since: float = math.inf  # with its start, and then with the window that it plays
@@ -82,6 +85,7 @@ class ActorPool:
         self._first_steps = 0  # where this session began, for the same reason
         self._looked_for_hung = 0.0
         self._waited_seconds = 0.0  # for a window, since the last one
+        self._longest_window_seconds = 0.0
         self._failures_in_a_row = 0
         self._any_delivered = False
         self.first_error = ""
@@ -101,10 +105,10 @@ class ActorPool:
         which = (number, times, self._first_steps)
         # The first process of the first actor of a new run is the local runtime's actor.
         handle = self._make(number, which if any(which) else ())
-        self._members[number] = Member(number, handle, handle.__ray_ready__.remote(), handle.start.remote(state))
+        self._members[number] = Member(number, handle, handle.__ray_ready__.remote(), handle.start.remote(state), state)
 
     def next(self, left_transitions: int) -> Delivered | None:
-        """The next finished window, or None if there is none after a tick.
+        """The next finished window, or None if there is none within a tick.
 
         At most ``left_transitions`` are played, counting what is under way.
         """
@@ -163,22 +167,23 @@ class ActorPool:
             return None
         finished, _ = ray.wait([*order, *starting], timeout=TICK_SECONDS, fetch_local=False)
         self._note_started(starting)
-        for reference in finished:
-            if reference not in playing:
-                continue
-            member = playing[reference]
-            try:
-                report: Report = ray.get(reference)
-            except RayError as error:
-                self._lose(member, reason(error))
-                return None
-            task = member.tasks.popleft()
-            member.busy_since = time.monotonic()
-            self._failures_in_a_row = 0
-            self._any_delivered = True
-            self._queued.append(len(_finished([task.report for m in self._members.values() for task in m.tasks])))
-            return Delivered(task.window, report, member.number)
-        return None
+        reference = next((one for one in finished if one in playing), None)
+        if reference is None:
+            return None
+        member = playing[reference]
+        try:
+            report: Report = ray.get(reference)
+        except RayError as error:
+            self._lose(member, reason(error))
+            return None
+        task = member.tasks.popleft()
+        now = time.monotonic()
+        self._longest_window_seconds = max(self._longest_window_seconds, now - member.busy_since)
+        member.busy_since = now
+        self._failures_in_a_row = 0
+        self._any_delivered = True
+        self._queued.append(len(_finished([task.report for m in self._members.values() for task in m.tasks])))
+        return Delivered(task.window, report, member.number)
 
     def _note_started(self, starting: dict[Ref, Member]) -> None:
         if not starting:
@@ -194,7 +199,7 @@ class ActorPool:
                     raise bad_input from None
                 self._lose(member, reason(error))
                 continue
-            member.ready, member.busy_since = True, time.monotonic()
+            member.ready, member.state, member.busy_since = True, None, time.monotonic()
 
     def _kill_hung(self) -> None:
         """Actors that take too long to start, or to play one window.
@@ -250,11 +255,16 @@ class ActorPool:
         }
 
     def state_dicts(self) -> dict[int, State]:
-        """Of the actors that live; each answers after the windows that it was asked for."""
-        members = [member for member in self._members.values() if member.ready and not member.leaving]
-        asked = {member.handle.state_dict.remote(): member.number for member in members}
-        patience = self._placement.hang_seconds * self._placement.queue_windows
-        states: dict[int, State] = {}
+        """Of the actors that live; each answers after the windows that it was asked for.
+
+        One that takes much longer than any window did is left out: a user who stops a run with a hung environment in it
+        should not wait until that is certain.
+        """
+        staying = [member for member in self._members.values() if not member.leaving]
+        states = {member.number: member.state for member in staying if member.state is not None}
+        asked = {member.handle.state_dict.remote(): member.number for member in staying if member.ready}
+        a_window = min(self._placement.hang_seconds, SAVE_SECONDS + 2 * self._longest_window_seconds)
+        patience = a_window * self._placement.queue_windows
         for reference in _finished(list(asked), patience):
             try:
                 states[asked[reference]] = ray.get(reference)

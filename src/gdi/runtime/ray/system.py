@@ -128,6 +128,9 @@ class RaySystem:
                 self._pool.start()
                 self._started = True
             delivered = self._pool.next(max_transitions)
+            while delivered is None and self.placement.lockstep:
+                # A stop between two windows, and only there, leaves the state that the local runtime would.
+                delivered = self._pool.next(max_transitions)
             if delivered is None:
                 return None
             try:
