@@ -415,17 +415,22 @@ def controller_event(**best: int) -> dict[str, Any]:
     return event
 
 
+def middle(block: int) -> float:
+    """Of one of 50 blocks of 1/τ, equal in log(1 + 1/τ) from 0 to log 301."""
+    return float(301 ** ((block + 0.5) / 50)) - 1
+
+
 def test_lambda_is_taken_from_the_log() -> None:
     found = gdi_run.chosen(
         controller_event(inverse_tau_1=30, inverse_tau_2=4, epsilon=9),
         agents.gdi_config(AGENTS["gdi-i3"], "Asterix", 1, 9),
     )
-    assert found["best_inverse_tau_1"] == pytest.approx(30.5)
+    assert found["best_inverse_tau_1"] == pytest.approx(middle(30))
     assert found["best_epsilon"] == pytest.approx(0.95)
-    assert found["mean_inverse_tau_1"] == pytest.approx(0.75 * 30.5 + 0.25 * 0.5)
+    assert found["mean_inverse_tau_1"] == pytest.approx(0.75 * middle(30) + 0.25 * middle(0))
     assert found["top_probability_epsilon"] == 0.75
     held = gdi_run.chosen(controller_event(inverse_tau_1=30), agents.gdi_config(AGENTS["boltzmann"], "Asterix", 1, 9))
-    assert held["best_inverse_tau_1"] == pytest.approx(30.5)
+    assert held["best_inverse_tau_1"] == pytest.approx(middle(30))
     assert (held["best_inverse_tau_2"], held["best_epsilon"]) == (0.0, 1.0)
     assert "top_probability_epsilon" not in held
     fixed = gdi_run.chosen({}, agents.gdi_config(AGENTS["fixed"], "Asterix", 1, 9))

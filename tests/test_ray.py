@@ -190,6 +190,7 @@ def test_a_hung_environment_is_killed_and_replaced(tmp_path: Path, monkeypatch: 
 
 def test_a_run_can_be_stopped_while_no_window_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ray.shutdown()  # a Ray of its own, whose processes see the variable
+    monkeypatch.setattr("gdi.runtime.ray.pool.SAVE_SECONDS", 1.0)  # there is an actor that never answers
     flag = tmp_path / "flag"
     flag.touch()
     monkeypatch.setenv("RAY_WORLDS_FLAG", str(flag))
@@ -221,16 +222,20 @@ def test_an_environment_that_always_fails_stops_the_run_with_its_traceback(
 
 @pytest.mark.usefixtures("_ray")
 @pytest.mark.parametrize(
-    ("worker", "learners"), [("LearnerWorker", 2), ("ControllerWorker", 1), ("ParameterWorker", 1)]
+    ("workers", "learners"), [(["LearnerWorker"], 2), (["ControllerWorker", "ParameterWorker"], 1)], ids=str
 )
-def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(worker: str, learners: int, tmp_path: Path) -> None:
+def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(
+    workers: list[str], learners: int, tmp_path: Path
+) -> None:
     config = tiny_config(steps=1600)
-    console = At(1200, kill_one(worker))
+    consoles = [At(1200 - 500 * i, kill_one(worker)) for i, worker in enumerate(workers)]
+    console = consoles[0]
     placement = replace(QUICK, learners=learners)
-    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=console)
+    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=Both(*consoles))
     assert result.finished
     assert result.steps == 1600
-    assert any("Going back to the newest checkpoint" in text for text in console.notices), console.notices
+    back = sum("Going back to the newest checkpoint" in text for text in console.notices)
+    assert back == len(workers), console.notices
     state = newest(result.run_dir)["system"]
     assert int(state["learner"]["trained_transitions"]) == config.learner.replay * 1600
     steps = [line["steps"] for line in read_lines(result.run_dir) if line["kind"] == "train"]
