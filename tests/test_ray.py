@@ -150,13 +150,13 @@ def assert_equal(one: Any, other: Any) -> None:
 
 @pytest.mark.usefixtures("_ray")
 def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -> None:
-    """Asked for 1,500 steps: sampled exactly, each trained replay times, whatever the order in which windows came."""
-    config = tiny_config(steps=1500)
+    """Asked for 5,000 steps: sampled exactly, each trained replay times, whatever the order in which windows came."""
+    config = tiny_config(steps=5000)  # so many that the second has started long before the end
     result = gdi.train(config, tmp_path / "run", runtime="ray", placement=replace(QUICK, actors=2))
     assert result.finished
-    assert result.steps == 1500
+    assert result.steps == 5000
     state = newest(result.run_dir)["system"]
-    assert int(state["learner"]["trained_transitions"]) == config.learner.replay * 1500
+    assert int(state["learner"]["trained_transitions"]) == config.learner.replay * 5000
     assert len(state["collector"]["windows"]) == 0
     lines = read_lines(result.run_dir)
     training = [line for line in lines if line["kind"] == "train"]

@@ -99,8 +99,6 @@ class ActorWorker:
         server: Handle,
         lockstep: bool,
     ) -> None:
-        if hasattr(os, "nice"):
-            os.nice(BEHIND_THE_LEARNER)
         self._indices = ProposedIndices(
             lambda envs: ray.get(controller.propose.remote(envs)),
             per_environment=config.controller.per_environment,
@@ -117,6 +115,8 @@ class ActorWorker:
         self._actor = self._make()
         if state is not None:
             self._actor.load_state_dict(state)
+        if hasattr(os, "nice"):  # only now: while it starts, nobody has anything to learn from
+            os.nice(BEHIND_THE_LEARNER)
 
     def sample(self, max_transitions: int) -> tuple[Sequence, Report]:
         self._parameters.begin_window()
