@@ -172,14 +172,13 @@ def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -
 
 def test_a_hung_environment_is_killed_and_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ray.shutdown()  # a Ray of its own, whose processes see the variable
-    config = tiny_config("ray_worlds:HangsAtStart-v0", steps=1200)
     flags = [tmp_path / "flag", tmp_path / "flag.start"]
     for flag in flags:
         flag.touch()  # nobody hangs until it is removed
     monkeypatch.setenv("RAY_WORLDS_FLAG", str(flags[0]))
     placement = replace(QUICK, actors=2, hang_seconds=4.0)
     console = At(300, lambda: [flag.unlink() for flag in flags], stop_at_notice="did not start")
-    config = seldom(replace(config, steps=1_000_000))  # the other actor has enough to do meanwhile
+    config = seldom(tiny_config("ray_worlds:HangsAtStart-v0", steps=1_000_000))  # the other has enough to do meanwhile
     result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=console)
     assert result.steps > 300
     assert any("for more than 4 s and was killed" in text for text in console.notices), console.notices

@@ -1,4 +1,4 @@
-"""Makes each part of a run from the config alone. Runtimes call these where the part is to live."""
+"""Makes the parts of a run that have a network, from the config. Runtimes call these where the part is to live."""
 
 from __future__ import annotations
 

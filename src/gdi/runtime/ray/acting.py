@@ -5,7 +5,6 @@ What can fail while a part is made is made by a method, not by ``__init__``: its
 
 from __future__ import annotations
 
-import os
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,10 +20,6 @@ from gdi.runtime.parts import make_actor, prepare_process
 from gdi.runtime.ray.processes import Handle
 from gdi.runtime.ray.tensors import device_here, to_tensors
 from gdi.types import EpisodeEnd, Index, Sequence, State
-
-# Added niceness. Where actors share cores with the learner, each waking took its core away from it: with four actors on
-# two cores it waited for one a quarter of the time. Actors are ahead by queue_windows, so they can wait.
-BEHIND_THE_LEARNER = 10
 
 
 @dataclass(frozen=True)
@@ -115,8 +110,6 @@ class ActorWorker:
         self._actor = self._make()
         if state is not None:
             self._actor.load_state_dict(state)
-        if hasattr(os, "nice"):  # only now: while it starts, nobody has anything to learn from
-            os.nice(BEHIND_THE_LEARNER)
 
     def sample(self, max_transitions: int) -> tuple[Sequence, Report]:
         self._parameters.begin_window()

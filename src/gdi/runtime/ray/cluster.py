@@ -41,8 +41,7 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
         else:
             # Ray counts CPUs only to place parts; on one machine all of them must find a place, however few cores.
             cpus = max(available_cores(), needed_cpus(placement))
-            # Ray runs workers at a low priority, so that its own servers always answer; here they would take the
-            # learner's core from it several hundred times a second.
+            # Ray gives its workers a low priority: beside any other program they would stand still, a local run not.
             config = {"worker_niceness": 0}
             with _same_modules():
                 ray.init(address="local", num_cpus=cpus, include_dashboard=False, _system_config=config, **quiet)

@@ -44,13 +44,12 @@ class Counters:
 
 @dataclass(frozen=True)
 class Improved:
-    """Metrics of each update, what went wrong if they diverged, how far training is, and the server's answer if θ was
-    published."""
+    """What came of some batches."""
 
     updates: list[Metrics]
-    diverged: str | None
+    diverged: str | None  # what went wrong
     counters: Counters
-    published: list[Ref]
+    published: list[Ref]  # the parameter server's answer, if θ was published
 
 
 class LearnerWorker:
