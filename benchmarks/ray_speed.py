@@ -1,10 +1,11 @@
-"""Training speed on Ray beside the local runtime, at equal work on the same cores, in turns.
+"""Training speed on Ray beside the local runtime on the same cores, in turns.
 
-Equal for all: the game, the preset, the total number of environments, the batches, and how often each sample is
-trained. On Ray the environments are shared out over 1, 2 and 4 actors beside one learner, each process with one
-thread; the local runtime has all cores in one process. Evaluations and checkpoints are off; the
-clock runs from one line of the log to another, so that starting processes is not counted. The loss is 1 - Ray / local,
-of the medians over the rounds.
+Equal for all: the game, the preset, the batches, and how often each sample is trained. On Ray the environments are
+shared out over 1, 2 and 4 actors beside one learner, each process with one thread; the local runtime has all cores in
+one process. More actors mean smaller batches for the network that acts, with or without Ray. So each number of actors
+has a local run of its own besides the whole one: with as many environments as one of those actors has, which makes the
+same calls for every step. Evaluations and checkpoints are off; the clock runs from one line of the log to another, so
+that starting processes is not counted. A loss is 1 - Ray / local, of the medians over the rounds.
 
     python benchmarks/ray_speed.py [--env MinAtar/Breakout-v0] [--steps 100000] [--rounds 3] [--json]
 """
@@ -19,15 +20,17 @@ from pathlib import Path
 
 from rounds import SPEED, in_turns, machine, median
 
-SIDES = ("local", "1", "2", "4")
+ACTORS = (1, 2, 4)
+SIDES = [f"{runtime}/{actors}" for actors in ACTORS for runtime in ("local", "ray")]
 
 
 def measure(side: str, env: str, steps: int) -> dict[str, float]:
-    """One training; ``side`` is local or the number of actors."""
+    """One training. ``side`` is ray and the number of actors, or local with the environments of one of so many."""
     import gdi
     from gdi.placement import PlacementConfig
     from gdi.report.runlog import read_metrics
 
+    runtime, actors = side.split("/")
     config = gdi.make_config("gdi-i3", env, steps=steps, seed=0)
     config = replace(
         config,
@@ -36,11 +39,11 @@ def measure(side: str, env: str, steps: int) -> dict[str, float]:
     )
     with tempfile.TemporaryDirectory() as folder:
         run_dir = Path(folder) / "run"
-        if side == "local":
-            gdi.train(config, run_dir)
+        if runtime == "local":
+            part = replace(config, env=replace(config.env, num_envs=config.env.num_envs // int(actors)))
+            gdi.train(part, run_dir)
         else:
-            placement = PlacementConfig(actors=int(side))
-            gdi.train(config, run_dir, runtime="ray", placement=placement)
+            gdi.train(config, run_dir, runtime="ray", placement=PlacementConfig(actors=int(actors)))
         lines = read_metrics(run_dir, "train")
     # From the fourth line on every window is trained as often as later ones; the last is shorter.
     first, last = lines[3], lines[-2]
@@ -67,17 +70,20 @@ def main() -> None:
         return
     again = ["--env", args.env, "--steps", str(args.steps)]
     found = in_turns({side: [__file__, "--side", side, *again] for side in SIDES}, args.rounds)
-    local = median(found, "local")
     if args.json:
         print(json.dumps({"env": args.env, "machine": machine(), "rounds": found}))
         return
     print(f"{args.env}, {args.steps:,} steps, {machine()}")
-    print("              steps/s   lost to Ray   lag in updates   windows waiting")
-    for side in SIDES:
+    print("  actors   Ray steps/s   local, same calls    lost   local, whole    lost   lag, updates   windows waiting")
+    whole = median(found, "local/1")
+    for actors in ACTORS:
+        side = f"ray/{actors}"
         speed, lag, queued = (median(found, side, key) for key in (SPEED, "lag_updates", "queue_windows"))
-        name = side if side == "local" else f"{side} actors"
-        loss = "" if side == "local" else f"{1 - speed / local:.0%}"
-        print(f"  {name:<10} {speed:>9,.0f}   {loss:>11}   {lag:>14.1f}   {queued:>15.1f}")
+        same = median(found, f"local/{actors}")
+        print(
+            f"  {actors:>6}   {speed:>11,.0f}   {same:>17,.0f}   {1 - speed / same:>5.0%}   {whole:>12,.0f}   "
+            f"{1 - speed / whole:>5.0%}   {lag:>12.1f}   {queued:>15.1f}"
+        )
 
 
 if __name__ == "__main__":

@@ -29,13 +29,26 @@ ray = pytest.importorskip("ray")
 
 QUICK = PlacementConfig(stall_seconds=120.0, hang_seconds=60.0)
 LOCKSTEP = replace(QUICK, lockstep=True)
+BEHIND = ("ActorWorker", "ControllerWorker", "ParameterWorker")  # the learner goes first
+
+
+@pytest.fixture(scope="module")
+def flag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that tells ray_worlds whether to hang."""
+    return tmp_path_factory.mktemp("worlds") / "flag"
 
 
 @pytest.fixture
-def _ray() -> None:
-    """One Ray for most tests of a process; training connects to what is there."""
+def _ray(flag: Path) -> None:
+    """One Ray for most tests of a process; training connects to what is there. Its workers know ray_worlds."""
     if not ray.is_initialized():
-        ray.init(address="local", num_cpus=16, include_dashboard=False, log_to_driver=False)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("RAY_WORLDS_FLAG", str(flag))
+            patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+            priority = {"worker_niceness": 0}  # as a run's own Ray has it
+            ray.init(
+                address="local", num_cpus=16, include_dashboard=False, log_to_driver=False, _system_config=priority
+            )
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -84,6 +97,12 @@ def processes(worker: str) -> list[int]:
 
     found = [actor for actor in actors().values() if actor["State"] == "ALIVE"]
     return [actor["Pid"] for actor in found if actor["ActorClassName"] == worker]
+
+
+def niceness_of(worker: str) -> set[int]:
+    """The niceness of all its threads."""
+    threads = [int(thread) for pid in processes(worker) for thread in os.listdir(f"/proc/{pid}/task")]
+    return {os.getpriority(os.PRIO_PROCESS, thread) for thread in threads}
 
 
 def kill_one(worker: str) -> Callable[[], None]:
@@ -152,8 +171,11 @@ def assert_equal(one: Any, other: Any) -> None:
 def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -> None:
     """Asked for 5,000 steps: sampled exactly, each trained replay times, whatever the order in which windows came."""
     config = tiny_config(steps=5000)  # so many that the second has started long before the end
-    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=replace(QUICK, actors=2))
+    niceness: dict[str, set[int]] = {}
+    console = At(4000, lambda: niceness.update({worker: niceness_of(worker) for worker in ("LearnerWorker", *BEHIND)}))
+    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=replace(QUICK, actors=2), console=console)
     assert result.finished
+    assert all(min(niceness[worker]) > max(niceness["LearnerWorker"]) for worker in BEHIND), niceness
     assert result.steps == 5000
     state = newest(result.run_dir)["system"]
     assert int(state["learner"]["trained_transitions"]) == config.learner.replay * 5000
@@ -170,14 +192,13 @@ def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -
     }
 
 
-def test_a_hung_environment_is_killed_and_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ray.shutdown()  # a Ray of its own, whose processes see the variable
-    flags = [tmp_path / "flag", tmp_path / "flag.start"]
-    for flag in flags:
-        flag.touch()  # nobody hangs until it is removed
-    monkeypatch.setenv("RAY_WORLDS_FLAG", str(flags[0]))
+@pytest.mark.usefixtures("_ray")
+def test_a_hung_environment_is_killed_and_replaced(flag: Path, tmp_path: Path) -> None:
+    flags = [flag, flag.with_name("flag.start")]
+    for each in flags:
+        each.touch()  # nobody hangs until it is removed
     placement = replace(QUICK, actors=2, hang_seconds=4.0)
-    console = At(300, lambda: [flag.unlink() for flag in flags], stop_at_notice="did not start")
+    console = At(300, lambda: [each.unlink() for each in flags], stop_at_notice="did not start")
     config = seldom(tiny_config("ray_worlds:HangsAtStart-v0", steps=1_000_000))  # the other has enough to do meanwhile
     result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=console)
     assert result.steps > 300
@@ -187,12 +208,12 @@ def test_a_hung_environment_is_killed_and_replaced(tmp_path: Path, monkeypatch: 
     assert console.seen[-1]["ray/dropped_windows_total"] >= 1
 
 
-def test_a_run_can_be_stopped_while_no_window_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ray.shutdown()  # a Ray of its own, whose processes see the variable
+@pytest.mark.usefixtures("_ray")
+def test_a_run_can_be_stopped_while_no_window_comes(
+    flag: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("gdi.runtime.ray.pool.SAVE_SECONDS", 1.0)  # there is an actor that never answers
-    flag = tmp_path / "flag"
     flag.touch()
-    monkeypatch.setenv("RAY_WORLDS_FLAG", str(flag))
 
     def hang_then_stop() -> None:
         flag.unlink()
@@ -206,17 +227,6 @@ def test_a_run_can_be_stopped_while_no_window_comes(tmp_path: Path, monkeypatch:
     assert flag.exists(), "nobody hung"
     assert console.notices == [], "it stopped only after the actor was replaced"
     assert newest(result.run_dir)["system"]["steps"] == result.steps
-
-
-def test_an_environment_that_always_fails_stops_the_run_with_its_traceback(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ray.shutdown()  # a Ray of its own, whose processes know this folder's modules
-    monkeypatch.setattr("gdi.runtime.ray.pool.FAILURES_PER_ACTOR", 2)  # every start of a process takes seconds
-    config = tiny_config("ray_worlds:Fails-v0", steps=1200)
-    with pytest.raises(Stalled, match="the lever broke") as caught:
-        gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
-    assert "ray_worlds.py" in str(caught.value)  # where, too
 
 
 @pytest.mark.usefixtures("_ray")
@@ -438,6 +448,17 @@ TRAIN = [
     *("--learner.batch-size-sequences=8", "--network.hidden-units=16", "--evaluation.episodes=2", "--run.threads=1"),
     *("--run.checkpoint-every-steps=500", "--evaluation.every-steps=1000000"),
 ]
+
+
+def test_an_environment_that_always_fails_stops_the_run_with_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray.shutdown()  # a Ray of its own, whose processes know this folder's modules
+    monkeypatch.setattr("gdi.runtime.ray.pool.FAILURES_PER_ACTOR", 2)  # every start of a process takes seconds
+    config = tiny_config("ray_worlds:Fails-v0", steps=1200)
+    with pytest.raises(Stalled, match="the lever broke") as caught:
+        gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
+    assert "ray_worlds.py" in str(caught.value)  # where, too
 
 
 def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_takes_other_actors(

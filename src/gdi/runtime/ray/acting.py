@@ -17,7 +17,7 @@ from gdi.clock import Clock
 from gdi.config import Config
 from gdi.iteration import sample
 from gdi.runtime.parts import make_actor, prepare_process
-from gdi.runtime.ray.processes import Handle
+from gdi.runtime.ray.processes import Handle, give_way
 from gdi.runtime.ray.tensors import device_here, to_tensors
 from gdi.types import EpisodeEnd, Index, Sequence, State
 
@@ -110,6 +110,7 @@ class ActorWorker:
         self._actor = self._make()
         if state is not None:
             self._actor.load_state_dict(state)
+        give_way()  # not before: an actor that starts late leaves the learner without data
 
     def sample(self, max_transitions: int) -> tuple[Sequence, Report]:
         self._parameters.begin_window()

@@ -10,7 +10,7 @@ from gdi.config import Config
 from gdi.controller import make_controllers
 from gdi.iteration import proposals, reweight
 from gdi.runtime.metrics import controller_metrics
-from gdi.runtime.ray.processes import Ref
+from gdi.runtime.ray.processes import Ref, give_way
 from gdi.types import EpisodeEnd, Index, State
 
 
@@ -19,6 +19,7 @@ class ControllerWorker:
 
     def __init__(self, config: Config) -> None:
         self._controllers = make_controllers(config)
+        give_way()
 
     def propose(self, envs: list[int]) -> list[Index]:
         return proposals(self._controllers, envs)
@@ -43,6 +44,7 @@ class ParameterWorker:
 
     def __init__(self) -> None:
         self._newest: Newest[list[Ref]] = Newest([])
+        give_way()
 
     def push(self, params: list[Ref], version: int) -> None:
         self._newest.push(params, version)
