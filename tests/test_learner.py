@@ -95,6 +95,20 @@ def as_output(advantage: torch.Tensor, value: torch.Tensor) -> AgentOutput:
     return AgentOutput(advantage, value, [], torch.zeros(0))
 
 
+def test_change_of_the_value_is_that_from_step_to_step_within_episodes() -> None:
+    advantage, value, data = noise(2)
+    draw = torch.Generator().manual_seed(1)
+    valid, terminated = (torch.rand(data.valid.shape, generator=draw) < share for share in (0.7, 0.2))
+    network = make_network(tiny_config("Toy/Chain-v0", "gdi-h3"), SPEC.observation_shape, SPEC.num_actions, 0)
+    rewards = NetworkConfig(reward_shapes=("log", "root"), reward_scales=(1.0, 1.0))
+    data = replace(data, valid=valid, terminated=terminated)
+    metrics = gdi_losses(network, as_output(advantage, value), data, LearnerConfig(), rewards).metrics
+    steps = [(t, b) for t, b in np.argwhere(valid.numpy()) if not terminated[t, b]]
+    v = value.detach()
+    changes = [float(abs(v[t + 1, b, family] - v[t, b, family])) for t, b in steps for family in (0, 1)]
+    assert float(metrics["value/change"]) == pytest.approx(sum(changes) / (2 * int(valid.sum())), rel=1e-4)
+
+
 def test_targets_get_no_gradient() -> None:
     """The bootstrap value enters every target and no prediction: its gradient is exactly zero."""
     advantage, value, data = noise(1)

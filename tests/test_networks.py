@@ -78,6 +78,24 @@ def test_channels_are_the_last_axis_of_observations() -> None:
     assert first.shape == (16, 4, 3, 3)
 
 
+@pytest.mark.parametrize("kind", ["nature", "impala-shallow"])
+def test_what_differs_between_frames_reaches_the_features(kind: str) -> None:
+    """Frames of one bright gray with a ball somewhere, as in Pong. PyTorch's initial weights leave a hundredth."""
+    torch.manual_seed(0)
+    frames = torch.full((64, 84, 84, 4), 87, dtype=torch.uint8)
+    for frame, (row, column) in zip(frames, torch.randint(80, (64, 2)).tolist(), strict=True):
+        frame[row : row + 4, column : column + 4] = 236
+
+    def differences(x: torch.Tensor) -> float:
+        """Between a frame's and the mean frame's, as vectors."""
+        flat = x.flatten(1)
+        return float((flat - flat.mean(0)).norm(dim=1).mean())
+
+    with torch.no_grad():
+        features = make_torso(kind, (84, 84, 4), 256)(frames)
+    assert differences(features) > 0.05 * differences(frames / 255.0)
+
+
 def test_auto_torso() -> None:
     assert resolve_torso("auto", (8,)) == "mlp"
     assert resolve_torso("auto", (10, 10, 4)) == "minatar"
@@ -221,13 +239,16 @@ def test_paper_scale_parameter_count() -> None:
 def test_the_first_convolution_of_bytes_is_the_plain_one(
     shape: tuple[int, int, int], count: int, frames_first: bool
 ) -> None:
-    """Blocks of pixels as channels, scale in the weights: the sums of conv2d(x / 255), and their gradients."""
+    """Blocks of pixels as channels, scale in the weights: the sums of conv2d(x / 255 - mean), and their gradients."""
     torch.manual_seed(0)
     layer = FirstConvolution(shape[2], 16).to(memory_format=torch.channels_last)
     obs = torch.randint(0, 256, (count, *shape), dtype=torch.uint8)
     if frames_first:  # the memory order of stacked frames
         obs = obs.permute(0, 3, 1, 2).contiguous().permute(0, 2, 3, 1)
-    plain = torch.nn.functional.conv2d(obs.permute(0, 3, 1, 2).float() / 255, layer.weight, layer.bias, 4)
+    images = obs.permute(0, 3, 1, 2).float() / 255
+    centred = images - images.mean((1, 2, 3), keepdim=True)
+    plain = torch.nn.functional.conv2d(centred, layer.weight, layer.bias, 4)
+    torch.testing.assert_close(layer(obs.float() / 255), plain, rtol=1e-4, atol=1e-5)
     out = layer(obs)
     torch.testing.assert_close(out, plain, rtol=1e-4, atol=1e-5)
     direction = torch.randn_like(out)

@@ -90,6 +90,7 @@ def test_the_run_folder_has_everything(tmp_path: Path) -> None:
         "policy/ratio_mean",
         "policy/ratio_clip_fraction",
         "policy/advantage_scale",
+        "value/change",
         "actor/parameter_lag_updates",
         "controller/epsilon/block_value",
         "controller/epsilon/block_count",

@@ -118,6 +118,7 @@ def gdi_losses(
         entropy = policy.entropy(log_pi[..., 0, :]).unsqueeze(-1)
         centred = advantage - advantage.mean(-1, keepdim=True)
         spread = centred.pow(2).mean(-1).sqrt().mean(-1, keepdim=True)  # torch.std is slow on short rows
+        change = (value[1:] - value[:-1]).abs() * (~data.terminated).float().unsqueeze(-1)  # [T, B, F]
         metrics |= {
             "policy/entropy": mean(entropy),
             "policy/ratio_mean": mean(ratio),
@@ -125,5 +126,6 @@ def gdi_losses(
             "policy/advantage_scale": mean(spread),
             "value/mean": mean(value[:-1]) / value.shape[-1],
             "value/target_mean": mean(v_target[:-1]) / value.shape[-1],
+            "value/change": mean(change) / value.shape[-1],
         }
     return Losses(total, {name: value.detach() for name, value in metrics.items()})
