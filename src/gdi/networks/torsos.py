@@ -36,7 +36,7 @@ class FirstConvolution(nn.Conv2d):
 
     Each image is centred on its mean brightness m: conv(x - m, w) = conv(x, w) - m Σw. Otherwise on a bright background
     the 256 weights of a filter, each moved a little and the same way by an update, move its output by 87 times as much.
-    In Pong that drove every filter below 0 within the first updates, and behind its ReLU the network stayed blind.
+    In Pong every filter ended below 0, and behind their ReLU the network was blind.
     """
 
     BLOCK = 4
