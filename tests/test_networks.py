@@ -80,7 +80,7 @@ def test_channels_are_the_last_axis_of_observations() -> None:
 
 @pytest.mark.parametrize("kind", ["nature", "impala-shallow"])
 def test_what_differs_between_frames_reaches_the_features(kind: str) -> None:
-    """Frames of one bright gray with a ball somewhere, as in Pong. PyTorch's initial weights leave less than a hundredth."""
+    """Frames of one bright gray with a ball somewhere, as in Pong. PyTorch's weights leave less than a hundredth."""
     torch.manual_seed(0)
     frames = torch.full((64, 84, 84, 4), 87, dtype=torch.uint8)
     for frame, (row, column) in zip(frames, torch.randint(80, (64, 2)).tolist(), strict=True):
