@@ -109,12 +109,16 @@ def _small(config: Config, *, steps: int, num_envs: int, hidden_units: int) -> C
     )
 
 
+def _wide_inverse_tau(config: Config) -> Config:
+    # Rewards below 1 shrink A: without a wider range of 1/τ no behavior is greedy where rewards are rare.
+    wide = {"high": 300.0, "block_width": 6.0, "coordinate": "log"}
+    return _search(config, inverse_tau_1=wide, inverse_tau_2=wide)
+
+
 def _minatar(config: Config) -> Config:
     small = _small(config, steps=1_000_000, num_envs=64, hidden_units=128)
-    # Rewards times 0.15 shrink A: without a wider range of 1/τ no behavior is greedy where rewards are rare.
-    wide = {"high": 300.0, "block_width": 6.0, "coordinate": "log"}
     return replace(
-        _search(small, inverse_tau_1=wide, inverse_tau_2=wide),
+        _wide_inverse_tau(small),
         # Chosen by the tuning runs of docs/results/minatar.md.
         learner=replace(small.learner, v_loss_scale=5.0, c_bar=0.9),
         evaluation=EvaluationConfig(every_steps=100_000),
@@ -125,14 +129,15 @@ def _minatar(config: Config) -> Config:
 def _atari_cpu(config: Config) -> Config:
     small = _small(config, steps=4_000_000, num_envs=32, hidden_units=256)
     return replace(
-        small,
+        _wide_inverse_tau(small),
         network=replace(small.network, torso="impala-shallow", lstm_units=256, reward_scales=(0.5,)),
         learner=replace(
             small.learner,
             batch_size_sequences=16,
             replay=4,
             replay_span_windows=4,
-            v_loss_scale=2.0,
+            v_loss_scale=5.0,
+            c_bar=0.9,
             learning_rate=7e-4,
         ),
         evaluation=EvaluationConfig(every_steps=500_000),
