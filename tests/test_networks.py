@@ -96,6 +96,19 @@ def test_what_differs_between_frames_reaches_the_features(kind: str) -> None:
     assert differences(features) > 0.05 * differences(frames / 255.0)
 
 
+@pytest.mark.parametrize("empty", [0, 87, 255])
+def test_an_empty_field_of_any_brightness_gives_the_bias_alone(empty: int) -> None:
+    """Else every update of a filter moves its output on the whole field: in Pong until it was below 0 everywhere."""
+    torch.manual_seed(0)
+    layer = FirstConvolution(4, 16)
+    frames = torch.full((2, 84, 84, 4), empty, dtype=torch.uint8)
+    frames[:, :20] = 128  # a quarter of the picture is something else
+    out = layer(frames)
+    assert layer.bias is not None
+    torch.testing.assert_close(out[:, :, 5:], layer.bias[:, None, None].expand_as(out[:, :, 5:]), rtol=0.0, atol=1e-4)
+    assert (out[:, :, :4] - layer.bias[:, None, None]).abs().max() > 0.01
+
+
 def test_auto_torso() -> None:
     assert resolve_torso("auto", (8,)) == "mlp"
     assert resolve_torso("auto", (10, 10, 4)) == "minatar"
@@ -239,15 +252,15 @@ def test_paper_scale_parameter_count() -> None:
 def test_the_first_convolution_of_bytes_is_the_plain_one(
     shape: tuple[int, int, int], count: int, frames_first: bool
 ) -> None:
-    """Blocks of pixels as channels, scale in the weights: the sums of conv2d(x / 255 - mean), and their gradients."""
+    """Blocks of pixels as channels, scale in the weights: the sums of conv2d(x / 255 - median), and their gradients."""
     torch.manual_seed(0)
     layer = FirstConvolution(shape[2], 16).to(memory_format=torch.channels_last)
     obs = torch.randint(0, 256, (count, *shape), dtype=torch.uint8)
     if frames_first:  # the memory order of stacked frames
         obs = obs.permute(0, 3, 1, 2).contiguous().permute(0, 2, 3, 1)
     images = obs.permute(0, 3, 1, 2).float() / 255
-    centred = images - images.mean((1, 2, 3), keepdim=True)
-    plain = torch.nn.functional.conv2d(centred, layer.weight, layer.bias, 4)
+    empty = images[:, :, ::6, ::6].flatten(2).median(2).values
+    plain = torch.nn.functional.conv2d(images - empty[:, :, None, None], layer.weight, layer.bias, 4)
     torch.testing.assert_close(layer(obs.float() / 255), plain, rtol=1e-4, atol=1e-5)
     out = layer(obs)
     torch.testing.assert_close(out, plain, rtol=1e-4, atol=1e-5)
