@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 
 import gdi
+from gdi.config import EnvConfig
+from gdi.envs import make_env
 from gdi.errors import UserError
 from gdi.types import Index
 from helpers import read_lines, tiny_config, with_lstm
@@ -24,7 +27,7 @@ def python_blocks(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/start.md"])
 def test_the_example_runs_as_printed(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (block,) = python_blocks(ROOT / page)
+    block = python_blocks(ROOT / page)[0]
     assert len([line for line in block.splitlines() if line.strip()]) < 15
     monkeypatch.chdir(tmp_path)
     # As printed but for its length: a test must be short.
@@ -33,6 +36,16 @@ def test_the_example_runs_as_printed(page: str, tmp_path: Path, monkeypatch: pyt
     assert names["done"]
     assert isinstance(names["agent"], gdi.Agent)
     assert list((tmp_path / "runs").iterdir())
+
+
+def test_the_atari_example_gives_what_an_agent_takes() -> None:
+    names: dict[str, Any] = {}
+    exec(python_blocks(ROOT / "docs/start.md")[1], names)
+    ours = make_env(EnvConfig("ALE/Pong-v5", 1, protocol="paper"))
+    env = names["env"]
+    assert env.observation_space.shape == ours.spec.frame_shape
+    assert env.action_space.n == ours.spec.num_actions
+    assert np.array_equal(np.unique(env.reset(seed=0)[0]), np.unique(ours.reset(0)))
 
 
 @pytest.mark.parametrize("recurrent", [False, True])
@@ -75,6 +88,12 @@ def test_actions_are_the_environments_own_names(tmp_path: Path) -> None:
     run = gdi.train(replace(config, env=replace(config.env, max_episode_steps=10)), tmp_path / "run")
     agent = gdi.load(run.run_dir)
     assert {agent.act(np.zeros((2, 2))) for _ in range(50)} == {3, 4, 5}
+
+
+def test_an_observation_of_another_shape_is_refused(tmp_path: Path) -> None:
+    agent = gdi.load(gdi.train(tiny_config("CartPole-v1", steps=200), tmp_path / "run").run_dir)
+    with pytest.raises(UserError, match=r"shape \(4,\), not \(2, 4\)"):
+        agent.act(np.zeros((2, 4)))
 
 
 def test_new_lambda_each_episode(tmp_path: Path) -> None:

@@ -668,6 +668,14 @@ def test_spellings_written_out() -> None:
     assert canonical_env_id("up_n_down") == "ALE/UpNDown-v5"
 
 
+def test_only_atari_games_are_refused_for_showing_memory() -> None:
+    for env_id in ("ALE/Pong-ram-v5", "Pong-ram-v4", "Pong-ramNoFrameskip-v4"):
+        with pytest.raises(UserError, match="memory"):
+            canonical_env_id(env_id)
+    for env_id in ("mine:Off-Ramp-v0", "Robot-Ramble-v0"):
+        assert canonical_env_id(env_id) == env_id
+
+
 def test_an_unknown_game_is_a_user_error_that_names_the_nearest() -> None:
     with pytest.raises(UserError, match="'pong'"):
         canonical_env_id("ALE/Pongg-v5")

@@ -132,6 +132,18 @@ class _Offset(gymnasium.Env):
         return np.ones((2, 2)), float(action), False, False, {}
 
 
+class _NotANumber(_Offset):
+    """Its third reward, or third observation, is none."""
+
+    def __init__(self, of: str) -> None:
+        self._of, self._steps = of, 0
+
+    def step(self, action):  # type: ignore[no-untyped-def]
+        self._steps += 1
+        bad = {self._of: np.nan if self._steps == 3 else 0.0}
+        return np.full((2, 2), bad.get("observation", 0.0)), bad.get("reward", 0.0), False, False, {}
+
+
 class _Image(_Offset):
     observation_space = gymnasium.spaces.Box(0, 255, (48, 40, 3), np.uint8)
 
@@ -157,6 +169,8 @@ gymnasium.register("gdi_test/Gray-v0", _Gray)
 gymnasium.register("gdi_test/Float-v0", _Float)
 gymnasium.register("gdi_test/Broken-v0", _Broken)
 gymnasium.register("gdi_test/Offset-v0", _Offset)
+gymnasium.register("gdi_test/BadReward-v0", _NotANumber, kwargs={"of": "reward"})
+gymnasium.register("gdi_test/BadObservation-v0", _NotANumber, kwargs={"of": "observation"})
 gymnasium.register("gdi_test/Image-v0", _Image)
 gymnasium.register("gdi_test/ChannelFirst-v0", _ChannelFirst)
 
@@ -165,6 +179,18 @@ def test_discrete_spaces_that_do_not_start_at_zero() -> None:
     env = make_env(EnvConfig("gdi_test/Offset-v0", 2))
     env.reset(0)
     assert env.step(np.array([0, 2])).reward.tolist() == [3.0, 5.0]
+
+
+@pytest.mark.parametrize("of", ["reward", "observation"])
+def test_what_is_not_finite_is_refused(of: str) -> None:
+    """One NaN would stay in the controller's estimates for the rest of the run."""
+    env_id = f"gdi_test/Bad{of.capitalize()}-v0"
+    env = make_env(EnvConfig(env_id, 2))
+    env.reset(0)
+    for _ in range(2):
+        env.step(np.array([0, 0]))
+    with pytest.raises(UserError, match=f"{env_id}.* {of} that is not finite"):
+        env.step(np.array([0, 0]))
 
 
 def test_observation_shapes() -> None:

@@ -19,6 +19,7 @@ import pytest
 import torch
 
 import gdi
+from gdi.clock import Clock
 from gdi.config import config_to_json
 from gdi.errors import Diverged
 from gdi.evaluation import Evaluator
@@ -106,6 +107,16 @@ def test_damaged_newest_checkpoint_falls_back_with_a_warning(tmp_path: Path) -> 
     assert "checksum" in told
     assert resumed.steps == config.steps
     assert read_lines(resumed.run_dir) == read_lines(whole.run_dir)
+
+
+def test_a_checkpoint_is_kept_beside_a_damaged_one_of_a_later_step(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, 1, lambda text: None)
+    state = {"θ": np.zeros(1)}
+    store.save(100, 1, state, best=True)
+    (store.save(900, 9, state) / "state.json").write_text("{}")
+    assert store.newest() is not None  # that of step 100
+    kept = [store.save(steps, steps // 100, state) for steps in (200, 300)]
+    assert [path.exists() for path in kept] == [False, True]
 
 
 def test_killed_before_its_first_checkpoint_starts_over(tmp_path: Path) -> None:
@@ -213,6 +224,38 @@ def test_divergence_saves_and_says_so(tmp_path: Path, monkeypatch: pytest.Monkey
     assert line["learner/skipped_total"] == tiny_config().learner.max_nonfinite_updates
     with (tmp_path / "run" / "episodes.csv").open() as file:
         assert len(list(csv.DictReader(file))) == line["episodes"]
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_diverged_run_resumes_where_batches_are_still_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overlap: bool
+) -> None:
+    """And once the cause is gone it trains every transition as often as asked."""
+    config = tiny_config(max_nonfinite_updates=1, batch_size_sequences=2, replay=2)
+    config = replace(config, run=replace(config.run, overlap=overlap))
+    poison(monkeypatch, lambda call: call in (20, 21))
+    for _ in range(2):
+        with pytest.raises(Diverged):
+            gdi.train(config, tmp_path / "run", resume=True)
+    result = gdi.train(config, tmp_path / "run", resume=True)
+    assert result.finished
+    assert result.steps == config.steps
+    learner = CheckpointStore(tmp_path / "run" / "checkpoints", 1, lambda text: None).newest()["system"]["learner"]
+    assert learner["trained_transitions"] == config.steps * config.learner.replay
+
+
+def test_the_first_speed_of_a_resumed_run_is_of_its_own_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Clock, "lap", lambda self: (1.0, {}))  # so that the speed is the number of steps it counts
+    config = tiny_config()
+    config = replace(config, run=replace(config.run, log_every_steps=1500))
+    stopped = gdi.train(config, tmp_path / "run", console=stop_after(1200))
+    gdi.train(config, tmp_path / "run", resume=True)
+    lines = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
+    first, second = (line for line in lines if line["kind"] == "train")
+    assert first["clock"]["steps_per_second"] == first["steps"] - stopped.steps
+    assert second["clock"]["steps_per_second"] == second["steps"] - first["steps"]
 
 
 def test_skipped_updates_are_counted_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

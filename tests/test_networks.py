@@ -111,6 +111,7 @@ def test_an_empty_field_of_any_brightness_gives_the_bias_alone(empty: int) -> No
 
 def test_auto_torso() -> None:
     assert resolve_torso("auto", (8,)) == "mlp"
+    assert resolve_torso("auto", (2, 9, 3)) == "mlp"  # nothing for a 3x3 convolution to slide over
     assert resolve_torso("auto", (10, 10, 4)) == "minatar"
     assert resolve_torso("auto", (84, 84, 4)) == "nature"
     with pytest.raises(UserError, match="at least 36 pixels"):

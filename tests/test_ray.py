@@ -506,7 +506,7 @@ def test_without_ray_one_line_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     argv = ["train", *TRAIN, "--runtime", "ray", "--run-dir", str(tmp_path / "run")]
-    assert "pip install 'gdi[ray]'" in fails(argv, capsys)
+    assert "'.[ray]'" in fails(argv, capsys)
     assert not (tmp_path / "run").exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -276,7 +277,10 @@ class Agent:
 
     def act(self, observation: Array, reward: float = 0.0) -> int:
         """The action for one observation. Recurrent agents also saw the previous reward in training: pass it."""
-        frame = np.asarray(observation, self.spec.observation_dtype).reshape(1, *self.spec.frame_shape)
+        shape = self.spec.frame_shape
+        if np.size(observation) != math.prod(shape):
+            raise UserError(f"this agent takes observations of shape {shape}, not {np.shape(observation)}.")
+        frame = np.asarray(observation, self.spec.observation_dtype).reshape(1, *shape)
         obs = self._history.observe(frame, np.array([self._start]))
         with torch.inference_mode():
             output = self._network(

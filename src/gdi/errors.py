@@ -14,6 +14,11 @@ class Diverged(RuntimeError):
     """Losses or gradients were not finite too many times in a row."""
 
 
+def install_extra(extra: str) -> str:
+    """What to type for a missing optional package; by path, for the pins come with the clone and no index has us."""
+    return f"in the clone of gdi run make setup, or pip install -c constraints.txt '.[{extra}]'"
+
+
 def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
     """`` Did you mean 'a' or 'b'?`` for a misspelt name, or an empty string when nothing is near."""
     by_folded = {candidate.casefold(): candidate for candidate in known}

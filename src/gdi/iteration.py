@@ -191,6 +191,13 @@ class Parts:
         reweight(self.controllers, episodes)
 
 
+def train_left_over(parts: Parts) -> Iterator[Iteration]:
+    """Train what is still due, as it is in a run that diverged and is resumed: there is no room for a window before."""
+    updates, diverged = parts.improve()
+    if updates or diverged:
+        yield from _ended([], updates, diverged)
+
+
 def iterate_overlapped(parts: Parts, total_steps: int) -> Iterator[Iteration]:
     """As ``iterate``, but the next window is sampled while the batches that are due are trained.
 
@@ -208,8 +215,10 @@ def iterate_overlapped(parts: Parts, total_steps: int) -> Iterator[Iteration]:
             sampling = thread.submit(parts.sample, total_steps - parts.steps)
             updates, diverged = parts.improve(push=hold)
             sampled = sampling.result()
-            if diverged is None:  # otherwise batches are still due, and no room for more
+            if diverged is None:
                 parts.collect(sampled.window)
+            else:  # batches are still due, and no room for more: a run that is resumed samples these steps again
+                parts.steps -= sampled.transitions
             parts.reweight(sampled.episodes)
             for version, params in newest.items():
                 parts.parameters.push(params, version)

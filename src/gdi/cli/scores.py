@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from gdi.errors import UserError, nearest
+from gdi.errors import UserError, install_extra, nearest
 from gdi.scores.tables import FORMATS, Table, check_format, parse_frames, render
 
 JUDGE_HELP = """\
@@ -213,7 +213,7 @@ def _figures(argv: list[str]) -> int:
     try:
         from gdi.scores.gallery import draw_all
     except ModuleNotFoundError as error:
-        raise UserError(f"figures need {error.name}: pip install 'gdi[report]'.") from None
+        raise UserError(f"figures need {error.name}: {install_extra('report')}.") from None
     how = Bootstrap(options.replicates, options.confidence, options.seed)
     try:
         written = draw_all(options.out, mine, against, options.reference, how, options.only)

@@ -24,7 +24,10 @@ def _make(env_id: str, num_envs: int, max_episode_steps: int) -> Any:
         try:
             import_module(module)
         except ModuleNotFoundError as error:
-            raise UserError(f"environment {env_id!r}: there is no module {error.name!r} to import.") from None
+            raise UserError(
+                f"environment {env_id!r}: there is no module {error.name!r} to import: "
+                "install it, or add its folder to PYTHONPATH."
+            ) from None
     try:
         return gymnasium.make_vec(
             env_id,
@@ -76,6 +79,7 @@ class GymnasiumEnv:
 
     def __init__(self, env_id: str, num_envs: int, max_episode_steps: int = 0) -> None:
         self._env = _make(env_id, num_envs, max_episode_steps)
+        self._id = env_id
         self.num_envs = num_envs
         action_space = self._env.single_action_space
         if not isinstance(action_space, gymnasium.spaces.Discrete):
@@ -92,8 +96,14 @@ class GymnasiumEnv:
         self.spec = EnvSpec(shape, dtype, int(action_space.n), first_action=int(action_space.start))
 
     def _obs(self, obs: Array) -> Array:
+        self._refuse_non_finite("an observation", obs)
         # SyncVectorEnv copies its buffer on return, so a view of it stays as it is.
         return obs.reshape(self.num_envs, *self.spec.observation_shape).astype(self.spec.observation_dtype, copy=False)
+
+    def _refuse_non_finite(self, what: str, values: Array) -> None:
+        # One NaN would stay in the controller's estimates, and blind it for the rest of the run.
+        if not np.isfinite(values).all():
+            raise UserError(f"environment {self._id!r} gave {what} that is not finite: mend it, or wrap it.")
 
     def reset(self, seed: int) -> Array:
         # A child seed per copy: Gymnasium's own rule (seed + i) would give run 1 and run 2 all but one copy in common.
@@ -103,6 +113,7 @@ class GymnasiumEnv:
 
     def step(self, action: Array) -> StepResult:
         obs, reward, terminated, truncated, _ = self._env.step(action + self.spec.first_action)
+        self._refuse_non_finite("a reward", reward)
         # Some environments set both flags at once; the end of the world is the stronger word.
         return StepResult(self._obs(obs), reward.astype(np.float32), terminated, truncated & ~terminated)
 

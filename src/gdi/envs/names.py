@@ -22,7 +22,7 @@ def canonical_env_id(env_id: str) -> str:
 
     An ``ALE/`` id that names no such game is a UserError with the nearest names; what is no Atari game stays as it is.
     """
-    if "-ram" in env_id.lower():
+    if "-ram" in env_id.lower() and (env_id.upper().startswith(ATARI) or find_game(env_id) in GAMES):
         raise UserError(f"{env_id} shows the console's memory; here Atari games are images, such as ALE/Pong-v5.")
     if env_id.upper().startswith(ATARI):
         return atari_id(canonical_game(env_id))

@@ -16,7 +16,7 @@ import numpy as np
 
 from gdi.envs.atari_screen import AtariScreen
 from gdi.envs.names import is_atari
-from gdi.errors import UserError
+from gdi.errors import UserError, install_extra
 from gdi.types import Array, Index
 
 FRAMES_PER_SECOND = 60
@@ -71,11 +71,11 @@ def check_recording(env_id: str, path: Path) -> None:
         import cv2  # noqa: F401
         import imageio_ffmpeg
     except ImportError as error:
-        raise UserError(f"a video needs the package {error.name}: pip install 'gdi[video]'") from None
+        raise UserError(f"a video needs the package {error.name}: {install_extra('video')}.") from None
     try:
         imageio_ffmpeg.get_ffmpeg_exe()
     except RuntimeError:
-        raise UserError("a video needs ffmpeg, which is not here: pip install 'gdi[video]', or install it.") from None
+        raise UserError(f"a video needs ffmpeg, which is not here: install it, or {install_extra('video')}.") from None
 
 
 def part_path(path: Path) -> Path:

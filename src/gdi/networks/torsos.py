@@ -180,7 +180,7 @@ def resolve_torso(torso: str, observation_shape: tuple[int, ...]) -> str:
     is_image = len(observation_shape) == 3
     side = min(observation_shape[:2]) if is_image else 0
     if torso == "auto":
-        if not is_image:
+        if side < SMALLEST_SIDE["minatar"]:  # a vector, or too small to slide over
             return "mlp"
         return "nature" if side >= SMALLEST_SIDE["nature"] else "minatar"
     if torso != "mlp" and side < SMALLEST_SIDE[torso]:

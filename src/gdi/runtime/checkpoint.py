@@ -134,7 +134,8 @@ class CheckpointStore:
             self.mark_best(path)
         best_name = self._best_name()
         for old in self._all()[: -self._keep]:
-            if old.name != best_name and old != self.spare:
+            # This one is not always among the last: a damaged checkpoint that was passed over may have a later name.
+            if old.name != best_name and old not in (path, self.spare):
                 shutil.rmtree(old)
         return path
 

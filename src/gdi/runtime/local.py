@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from gdi.acting.collector import Collector
 from gdi.acting.parameters import ParameterServer
@@ -12,7 +13,7 @@ from gdi.config import Config
 from gdi.controller import make_controllers
 from gdi.envs import EnvSpec
 from gdi.evaluation import Evaluation, Evaluator
-from gdi.iteration import Iteration, Parts, controller_of, iterate, iterate_overlapped
+from gdi.iteration import Iteration, Parts, controller_of, iterate, iterate_overlapped, train_left_over
 from gdi.runtime.metrics import collector_metrics, controller_metrics
 from gdi.runtime.parts import (
     actor_states,
@@ -59,7 +60,9 @@ class LocalSystem:
         return self.plan.text()
 
     def iterate(self, total_steps: int) -> Iterator[Iteration]:
-        return (iterate_overlapped if self.config.run.overlap else iterate)(self.parts, total_steps)
+        if self.config.run.overlap:
+            return iterate_overlapped(self.parts, total_steps)
+        return chain(train_left_over(self.parts), iterate(self.parts, total_steps))
 
     def metrics(self) -> dict[str, float | list[float]]:
         parts = self.parts

@@ -100,6 +100,7 @@ class Run:
         self._evaluation: Evaluation | None = None
         self._pending: Pending | None = None
         self._finished = False
+        self._first_steps = system.steps  # of this session: its clock knows no more
         self._seconds_before = 0.0
         self._began = time.perf_counter()
 
@@ -132,6 +133,7 @@ class Run:
             self._log.rewind({})
             return False
         self._system.load_state_dict(state["system"])
+        self._first_steps = self.steps
         run = state["run"]
         self._averages.load_state_dict(run["averages"])
         self._last = {name: int(steps) for name, steps in run["last"].items()}
@@ -211,7 +213,7 @@ class Run:
 
     def _log_training(self) -> None:
         """One line of everything since the last one. Times stand apart under ``clock``: all else repeats for a seed."""
-        steps_since = self.steps - self._averages.since_steps
+        steps_since = self.steps - max(self._averages.since_steps, self._first_steps)
         seconds, shares = self._system.clock.lap()
         self._last["log"] = self.steps
         self._watchers.event(

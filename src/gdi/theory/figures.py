@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdi.errors import UserError
+from gdi.errors import UserError, install_extra
 from gdi.theory.learning import Comparison
 from gdi.theory.transport import coupling
 
@@ -33,7 +33,7 @@ TITLES = {
 def refuse_to_overwrite(directory: Path) -> None:
     """Raise before any work is done: matplotlib missing, not a directory, or a picture already there."""
     if find_spec("matplotlib") is None:
-        raise UserError("--figures needs matplotlib: pip install 'gdi[report]'.")
+        raise UserError(f"--figures needs matplotlib: {install_extra('report')}.")
     if directory.exists() and not directory.is_dir():
         raise UserError(f"--figures {directory} is a file, not a directory.")
     for name in NAMES:

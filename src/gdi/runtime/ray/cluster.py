@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gdi.cores import available_cores
-from gdi.errors import UserError
+from gdi.errors import UserError, install_extra
 from gdi.placement import PlacementConfig
 
 ANSWER_SECONDS = 10.0
-INSTALL = "--runtime ray needs Ray, which is not installed: pip install 'gdi[ray]'."
+INSTALL = f"--runtime ray needs Ray, which is not installed: {install_extra('ray')}."
 
 
 @contextmanager
