@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from gdi.cli.main import main
 from gdi.config import Config
+from gdi.envs import make_env
 from gdi.presets import make_config
-from gdi.runtime.bench import PARTS, bench
+from gdi.runtime.bench import PARTS, bare_window, bench, stepped_environments
+from gdi.runtime.local import build
 from gdi.scores.games import GAMES
+from gdi.types import Array
 from helpers import tiny_config, with_lstm
 
 
@@ -47,6 +51,8 @@ def test_bench_adds_up(name: str) -> None:
     assert result.frames_per_second == pytest.approx(frames_per_step * result.steps_per_second)
     assert result.ceiling_steps_per_second > 0
     assert result.fraction_of_ceiling > 0
+    assert result.reachable_steps_per_second > 0
+    assert result.fraction_of_reachable > 0
 
 
 def test_bench_prints_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +68,37 @@ def test_bench_prints_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["bench", "--env", "CartPole-v1", "--seconds", "1", "--json", *sizes, "1"]) == 0
     printed = json.loads(capsys.readouterr().out)
     promised = {"steps_per_second", "frames_per_second", "ceiling_steps_per_second", "fraction_of_ceiling"}
+    promised |= {"reachable_steps_per_second", "fraction_of_reachable"}
     assert promised | {"shares", "bottleneck"} <= set(printed)
+
+
+def test_what_is_reachable_has_the_environments_steps() -> None:
+    """Each step that is acted, of 5 a window, brings one step of all environments."""
+    config = atari()
+    system = build(config)
+    steps: list[None] = []
+    with bare_window(config, system.spec, system.parts.learner.network, system.plan.chunk_sequences, 1) as run_bare:
+        for _ in range(2):
+            run_bare(lambda: steps.append(None))
+    system.close()
+    assert len(steps) == 2 * config.learner.sequence_steps
+
+
+def test_environments_are_stepped_by_their_own_actions_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny_config("CartPole-v1")
+    env = make_env(config.env)
+    taken: list[Array] = []
+    closed: list[bool] = []
+    monkeypatch.setattr(env, "step", taken.append)
+    monkeypatch.setattr(env, "close", lambda: closed.append(True))
+    monkeypatch.setattr("gdi.runtime.bench.make_env", lambda *_, **__: env)
+    with stepped_environments(config) as step:
+        for _ in range(1001):  # more than were drawn before
+            step()
+        assert not closed
+    assert closed == [True]
+    assert np.shape(taken) == (1001, env.num_envs)
+    assert set(np.unique(taken)) == {0, 1}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def run(argv: list[str]) -> int:
         description="Measure training speed. PRESET, --scale and --SECTION.FIELD are those of gdi train.",
         add_help=False,
     )
-    parser.add_argument("--seconds", type=whole_number, default=60, help="of training, and again of bare kernels")
+    parser.add_argument("--seconds", type=whole_number, default=60, help="of training, and twice more of bare kernels")
     parser.add_argument("-h", "--help", action="store_true", help="show this help")
     args, rest = parser.parse_known_args(argv)
     if args.help:
@@ -43,6 +43,8 @@ def run(argv: list[str]) -> int:
     print(f"  training   {result.steps_per_second:8,.0f} steps/s   {result.frames_per_second:,.0f} frames/s")
     print(f"  ceiling    {result.ceiling_steps_per_second:8,.0f} steps/s   (convolutions, dense layers, LSTM alone)")
     print(f"  reached    {result.fraction_of_ceiling:8.0%}")
+    print(f"  reachable  {result.reachable_steps_per_second:8,.0f} steps/s   (the same and the environments, no more)")
+    print(f"  reached    {result.fraction_of_reachable:8.0%}")
     shares = "   ".join(f"{name} {share:.0%}" for name, share in result.shares.items())
     print(f"  time goes to   {shares}")
     print(f"  bottleneck     {result.bottleneck}")

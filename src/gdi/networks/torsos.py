@@ -56,9 +56,11 @@ class FirstConvolution(nn.Conv2d):
 
     def forward(self, obs: Tensor) -> Tensor:
         """[M, H, W, C] -> [M, filters, H / 4 - 1, W / 4 - 1]."""
-        prepared = self.prepare(obs)
-        offset = background(obs) @ self.weight.sum((2, 3)).T  # [M, filters]
-        return self.convolve(prepared).sub_(offset[:, :, None, None])  # in place: no kernel needs it as it was
+        convolved = self.convolve(self.prepare(obs))
+        assert self.bias is not None
+        # One term for bias and background: the way back sums the gradient over the pixels once for both.
+        shift = self.bias - background(obs) @ self.weight.sum((2, 3)).T  # [M, filters]
+        return convolved.add_(shift[:, :, None, None])  # in place: no kernel needs it as it was
 
     def prepare(self, obs: Tensor) -> Tensor:
         """[M, H, W, C] bytes -> [M, 16 C, H / 4, W / 4] float; other images just channel-first, as floats."""
@@ -72,12 +74,13 @@ class FirstConvolution(nn.Conv2d):
         return gathered.flatten(3).float().permute(0, 3, 1, 2)
 
     def convolve(self, prepared: Tensor) -> Tensor:
+        """The sums alone, without bias and background."""
         filters, channels = self.weight.shape[:2]
         if prepared.shape[1] == channels:
-            return super().forward(prepared)
+            return F.conv2d(prepared, self.weight, stride=self.BLOCK)
         weight = self.weight.reshape(filters, channels, 2, self.BLOCK, 2, self.BLOCK)
         weight = weight.permute(0, 2, 4, 1, 3, 5).flatten(3).permute(0, 3, 1, 2)  # [F, 16 C, 2, 2], channels-last
-        return F.conv2d(prepared, weight / 255.0, self.bias)
+        return F.conv2d(prepared, weight / 255.0)
 
 
 class MlpTorso(nn.Module):

@@ -2,8 +2,9 @@
 
 The ceiling runs the network's own layers (convolutions, dense layer, LSTM) forward for every step that is acted and
 forward and backward for every step that is trained, on inputs prepared before: no environment, no frames to stack, no
-bytes to convert, no heads, losses, optimizer or log. It runs in the same process and the same arrangement of threads,
-in turns with the training it is compared to, so that a machine that slows down for a while slows both.
+bytes to convert, no heads, losses, optimizer or log. What is reachable is less: the same with the environments stepped
+by random actions, and still nothing else. Both run in the same process and the same arrangement of threads, in turns
+with the training they are compared to, so that a machine that slows down for a while slows all.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import cycle
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gdi.config import Config
-from gdi.cores import keep_torch_threads
-from gdi.envs import EnvSpec
+from gdi.cores import keep_torch_threads, use_threads
+from gdi.envs import EnvSpec, make_env
 from gdi.networks import AgentNetwork
 from gdi.networks.agent import Encoder
 from gdi.networks.torsos import ConvTorso, FirstConvolution
@@ -39,12 +41,14 @@ class Bench:
     frames_per_second: float
     ceiling_steps_per_second: float
     fraction_of_ceiling: float
+    reachable_steps_per_second: float
+    fraction_of_reachable: float
     shares: dict[str, float]
     bottleneck: str
 
 
 def bench(config: Config, seconds: float, rounds: int = 5) -> Bench:
-    """Train for about ``seconds`` in ``rounds``, in turns with as much of the bare kernels."""
+    """Train for about ``seconds`` in ``rounds``, in turns with as much of the bare kernels, without and with games."""
     config = replace(config, steps=ENDLESS_STEPS)
     system = build(config)
     try:
@@ -60,10 +64,14 @@ def _bench(system: LocalSystem, seconds: float, rounds: int) -> Bench:
         next(iterations)
     ours: list[float] = []
     ceiling: list[float] = []
+    reachable: list[float] = []
     spent = dict.fromkeys(PARTS, 0.0)
     chunk, threads = system.plan.chunk_sequences, parts.actor_threads
-    with bare_window(config, system.spec, parts.learner.network, chunk, threads) as run_bare:
-        run_bare()
+    with (
+        stepped_environments(config) as step_environments,
+        bare_window(config, system.spec, parts.learner.network, chunk, threads) as run_bare,
+    ):
+        run_bare(step_environments)
         for _ in range(rounds):
             parts.clock.lap()
             begin, before = time.perf_counter(), parts.steps
@@ -73,7 +81,9 @@ def _bench(system: LocalSystem, seconds: float, rounds: int) -> Bench:
             ours.append((parts.steps - before) / took)
             for name, share in shares.items():
                 spent[name] += share * took
-            ceiling.append(_rate(run_bare, config.env.num_envs * config.learner.sequence_steps, seconds))
+            steps = config.env.num_envs * config.learner.sequence_steps
+            ceiling.append(_rate(lambda: run_bare(_nothing), steps, seconds))
+            reachable.append(_rate(lambda: run_bare(step_environments), steps, seconds))
     total = sum(spent.values())
     shares = {name: value / total for name, value in spent.items()}
     return Bench(
@@ -81,6 +91,8 @@ def _bench(system: LocalSystem, seconds: float, rounds: int) -> Bench:
         frames_per_second=statistics.median(ours) * system.spec.frames_per_step,
         ceiling_steps_per_second=statistics.median(ceiling),
         fraction_of_ceiling=statistics.median(a / b for a, b in zip(ours, ceiling, strict=True)),
+        reachable_steps_per_second=statistics.median(reachable),
+        fraction_of_reachable=statistics.median(a / b for a, b in zip(ours, reachable, strict=True)),
         shares=shares,
         bottleneck=max(shares, key=lambda name: shares[name]),
     )
@@ -94,11 +106,35 @@ def _rate(run: Callable[[], None], steps: int, seconds: float) -> float:
     return runs * steps / took
 
 
+def _nothing() -> None:
+    pass
+
+
+@contextmanager
+def stepped_environments(config: Config) -> Iterator[Callable[[], None]]:
+    """A function that steps all environments once, by random actions drawn before."""
+    env = make_env(config.env, threads=use_threads(config.run.threads))
+    rng = np.random.default_rng(config.seed)
+    actions = cycle(rng.integers(env.spec.num_actions, size=(1000, env.num_envs)))
+    env.reset(config.seed)
+    try:
+
+        def step() -> None:
+            env.step(next(actions))
+
+        yield step
+    finally:
+        env.close()
+
+
 @contextmanager
 def bare_window(
     config: Config, spec: EnvSpec, network: AgentNetwork, chunk_sequences: int, actor_threads: int
-) -> Iterator[Callable[[], None]]:
-    """A function that does the kernels of one window: its acting, and as much training as a window brings."""
+) -> Iterator[Callable[[Callable[[], None]], None]]:
+    """A function that does the kernels of one window: its acting, and as much training as a window brings.
+
+    Its argument is done beside them at each step that is acted.
+    """
     learner, num_envs = config.learner, config.env.num_envs
     encoders = [encoder for encoder in network.encoders if isinstance(encoder, Encoder)]
     chunk = chunk_sequences or learner.batch_size_sequences
@@ -109,11 +145,12 @@ def bare_window(
     # Chunks that a window brings; what is left over is done in a later window.
     owed = 0.0
 
-    def act() -> None:
+    def act(beside: Callable[[], None]) -> None:
         with torch.inference_mode():
             for _ in range(learner.sequence_steps):
                 for encoder, inputs in zip(encoders, acted, strict=True):
                     _forward(encoder, inputs)
+                beside()
 
     def train(_: int) -> None:
         if learner.burn_in_steps:
@@ -128,13 +165,13 @@ def bare_window(
         ThreadPoolExecutor(1, "bare-actor", keep_torch_threads, (actor_threads,)) as actor,
     ):
 
-        def window() -> None:
+        def window(beside: Callable[[], None]) -> None:
             nonlocal owed
             owed += num_envs * learner.replay / chunk
             now, owed = int(owed), owed - int(owed)
-            acting = actor.submit(act) if config.run.overlap else None
+            acting = actor.submit(act, beside) if config.run.overlap else None
             list((workers.map if learner.workers > 1 else map)(train, range(now)))
-            act() if acting is None else acting.result()
+            act(beside) if acting is None else acting.result()
             if parameters[0].is_cuda:
                 torch.cuda.synchronize()
 
