@@ -129,3 +129,4 @@ def test_envs_lists_the_games_with_the_papers_scores(capsys: pytest.CaptureFixtu
     assert main(["envs"]) == 0
     shown = capsys.readouterr().out
     assert all(game in shown for game in GAMES)
+    assert all(f"{row['world_record']:,.10g}" in shown for row in printed["atari"])

@@ -9,6 +9,7 @@ import pytest
 
 import gdi
 from gdi.cli.main import COMMANDS, main
+from gdi.cli.train import parse, resume_command
 from helpers import fails, tiny_config
 
 TINY = [
@@ -71,7 +72,23 @@ def test_presets_lists_every_preset_and_scale(capsys: pytest.CaptureFixture[str]
     assert {"paper", "minatar", "classic"} <= set(listed["scales"])
     assert listed["presets"]["gdi-h3"]["network.families"] == 2
     assert main(["presets"]) == 0
-    assert "epsilon-greedy" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "epsilon-greedy" in shown
+    changed = {field for kind in listed.values() for diff in kind.values() for field in diff}
+    assert all(f"{field} = " in shown for field in changed)
+
+
+def test_a_stopped_run_names_the_command_that_continues_it_where_it_ran() -> None:
+    def command(*options: str) -> str:
+        return resume_command(Path("my runs/a"), parse(["--env", "CartPole-v1", *options]))
+
+    assert command() == "gdi train --run-dir 'my runs/a' --resume"
+    placement = ("--placement.actors", "4", "--placement.learner-cpus", "2.0")
+    assert command("--runtime", "ray", "--ray-address", "auto", *placement) == (
+        "gdi train --run-dir 'my runs/a' --resume --runtime ray --ray-address auto "
+        "--placement.actors 4 --placement.learner-cpus 2.0"
+    )
+    assert command("--runtime", "ray", "--placement.lockstep").endswith("--runtime ray --placement.lockstep")
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
@@ -107,6 +124,14 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--env", "CartPole-v1", "--resume"], "--resume needs --run-dir"),
         (["train", "--env", "CartPole-v1", "--run.device", "cuda"], "no GPU"),
         (["train", "--env.id", "CartPole-v1"], "named by --env"),
+        (["train", "--env", ":"], "no module's name"),
+        (["train", "--env", ".foo:X-v0"], "no module's name"),
+        (["train", "--env", "CartPole-v1", "--learner.learning-rate", "inf"], "learning-rate must be a finite number"),
+        (["train", "--env", "CartPole-v1", "--network.reward-scales", "nan"], "reward-scales must be a finite number"),
+        (["train", "--env", "CartPole-v1", "--index-space.inverse-tau-1.high", "inf"], "must be a finite number"),
+        (["train", "--env", "CartPole-v1", "--index-space.epsilon.block-width", "1e-12"], "blocks: widen it"),
+        (["train", "--env", "CartPole-v1", "--placement.actors", "2"], "--placement.… needs --runtime ray: add that"),
+        (["train", "--env", "CartPole-v1", "--ray-address", "auto"], "--ray-address needs --runtime ray: add that"),
         (["evaluate"], "run_dir"),
         (["evaluate", "no/such/run"], "no run folder"),
     ],

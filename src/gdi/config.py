@@ -8,11 +8,15 @@ says what is wrong and why.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gdi.errors import UserError
+
+# Of one axis: far above the paper's 50, far below what would not fit into memory.
+MAX_BLOCKS = 100_000
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class EnvConfig:
     """Which environment, and how many copies act side by side."""
 
     id: str = ""
-    """Gymnasium id, such as CartPole-v1, or MinAtar/Breakout-v0, or an Atari game: ALE/Pong-v5."""
+    """Gymnasium id, such as CartPole-v1, or MinAtar/Breakout-v0, or an Atari game: ALE/Pong-v5. Typed as --env."""
     num_envs: int = 160
     """Environments stepped together. Table H "Num. Environments"."""
     max_episode_steps: int = 0
@@ -184,7 +188,7 @@ class RunConfig:
     """Where the networks of learner, actor and evaluator live: auto, cpu or cuda."""
     overlap: bool = False
     """Act and learn at the same time, the data one window older: for a GPU, or a slow environment on several cores.
-    On Ray they always do, but in lockstep."""
+    On Ray they always do, except in lockstep."""
     compile: bool = False
     """Compile the torsos with torch.compile: a minute at the start, for long runs on a GPU; needs a C++ compiler."""
     threads: int = 0
@@ -293,6 +297,11 @@ def validate(config: Config) -> Config:
             axis.block_width <= axis.high - axis.low,
             f"{prefix}block-width {axis.block_width} is wider than the range [{axis.low}, {axis.high}].",
         )
+        need(
+            axis.high - axis.low <= MAX_BLOCKS * axis.block_width,
+            f"{prefix}block-width {axis.block_width} cuts the range [{axis.low}, {axis.high}] into more than "
+            f"{MAX_BLOCKS:,} blocks: widen it.",
+        )
     epsilon = config.index_space.epsilon
     need(
         epsilon.high <= 1.0 and epsilon.fixed_value <= 1.0,
@@ -319,7 +328,7 @@ def validate(config: Config) -> Config:
 
 
 def check_types(section: Any, prefix: str) -> None:
-    """Every value is of its field's type and every choice a known one, also in configs made in Python."""
+    """Every value is of its field's type, every number finite, every choice known, also in configs made in Python."""
     hints = get_type_hints(type(section))
     for f in fields(section):
         value, kind, name = getattr(section, f.name), hints[f.name], f"{prefix}{f.name.replace('_', '-')}"
@@ -338,6 +347,8 @@ def check_types(section: Any, prefix: str) -> None:
                 item, (int, float) if inner is float else inner
             ):
                 raise UserError(f"{name} must be of type {inner.__name__}, not {item!r}.")
+            elif inner is float and not math.isfinite(item):
+                raise UserError(f"{name} must be a finite number, not {item!r}.")
 
 
 def config_to_json(config: Config) -> str:

@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table
 
 from gdi.cli.parsing import OneLineParser
+from gdi.cli.printing import report_console
 from gdi.presets import PRESETS, make_config
 from gdi.theory.literature import DEVIATIONS, LITERATURE, PAPER_CLASS
 from gdi.theory.live import classify_config, describe_config
@@ -33,12 +33,6 @@ class Row:
     @property
     def agrees(self) -> bool:
         return self.derived == self.paper
-
-
-def report_console() -> Console:
-    """The terminal's own width; in a file or a pipe 120 columns, since rich would assume 80 and cut the tables up."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=120)
 
 
 def rows() -> list[Row]:

@@ -17,7 +17,9 @@ def run(argv: list[str]) -> int:
         description="Measure training speed. PRESET, --scale and --SECTION.FIELD are those of gdi train.",
         add_help=False,
     )
-    parser.add_argument("--seconds", type=whole_number, default=60, help="of training, and twice more of bare kernels")
+    parser.add_argument(
+        "--seconds", type=whole_number, default=60, help="of training, and twice more of bare kernels (default: 60)"
+    )
     parser.add_argument("-h", "--help", action="store_true", help="show this help")
     args, rest = parser.parse_known_args(argv)
     if args.help:

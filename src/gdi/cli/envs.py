@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from rich.console import Console
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from gdi.cli.parsing import OneLineParser
+from gdi.cli.printing import report_console
 from gdi.envs.minatar import IDS as MINATAR_IDS
 from gdi.envs.names import atari_id
 from gdi.envs.protocols import PROTOCOLS
@@ -35,12 +36,15 @@ def run(argv: list[str]) -> int:
         protocols = {name: asdict(protocol) for name, protocol in PROTOCOLS.items()}
         print(json.dumps({"atari": games, "protocols": protocols, "minatar": MINATAR_IDS}))
         return 0
-    console = Console(highlight=False)
-    table = Table(title="Atari: the 57 games, and the paper's scores", title_justify="left", title_style="bold")
+    console = report_console()
+    # Without a frame all of it fits into 80 columns; a record with its last digits cut off would be another number.
+    table = Table(
+        title="Atari: the 57 games, and the paper's scores", title_justify="left", title_style="bold", box=SIMPLE_HEAD
+    )
     table.add_column("--env", style="bold", no_wrap=True)
     table.add_column("also", no_wrap=True)
-    for column in ("random", "human", "world record"):
-        table.add_column(column, justify="right")
+    for column in ("random", "human", "record"):
+        table.add_column(column, justify="right", no_wrap=True)
     for row in games:
         scores = (f"{row[name]:,.10g}" for name in ("random", "human", "world_record"))
         table.add_row(str(row["game"]), str(row["id"]), *scores)

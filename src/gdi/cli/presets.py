@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from gdi.cli.parsing import OneLineParser
+from gdi.cli.printing import report_console
 from gdi.config import Config, differences
 from gdi.presets import PRESETS, SCALES, make_config
 
@@ -28,7 +28,7 @@ def run(argv: list[str]) -> int:
     if args.json:
         print(json.dumps({"presets": presets, "scales": scales}))
         return 0
-    console = Console(highlight=False)
+    console = report_console()
     for title, entries, summaries in (
         ("Presets: what runs (gdi train PRESET)", presets, PRESETS),
         ("Scales: how large (--scale; by default what fits the environment)", scales, SCALES),
@@ -36,7 +36,7 @@ def run(argv: list[str]) -> int:
         table = Table(title=title, title_justify="left", title_style="bold")
         table.add_column("name", style="bold", no_wrap=True)
         table.add_column("what it is")
-        table.add_column("differs from gdi-i3 at scale paper in")
+        table.add_column("differs from gdi-i3 at scale paper in", overflow="fold")
         for name, diff in entries.items():
             lines = "\n".join(f"{field} = {value}" for field, value in diff.items())
             table.add_row(name, summaries[name].summary, lines or "-", end_section=True)

@@ -13,8 +13,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from gdi.cli.algorithms import report_console
 from gdi.cli.parsing import OneLineParser, whole_number
+from gdi.cli.printing import report_console
 from gdi.errors import UserError
 from gdi.theory.measures import TOLERANCE
 from gdi.theory.report import Report, execute, expected, outcome, steps

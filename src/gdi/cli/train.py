@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
@@ -132,13 +133,27 @@ def parse(argv: list[str]) -> Choice:
     sections = parse_fields(sections, rest, PROG, parser.option_names())
     config = validate(replace(config, **{name: getattr(sections, name) for name in SECTION_NAMES}))
     if args.runtime == "local":
-        for option, given in (("--ray-address", args.ray_address), ("--placement", sections.placement != PLACEMENT)):
+        for option, given in (("--ray-address", args.ray_address), ("--placement.…", sections.placement != PLACEMENT)):
             if given:
-                raise UserError(f"{option} is for --runtime ray, and this is the local runtime: add it, or drop both.")
+                raise UserError(f"{option} needs --runtime ray: add that, or drop {option}.")
     else:
         validate_placement(sections.placement, config)
     address = args.ray_address or ""
     return Choice(config, args.run_dir, args.resume, args.json, args.runtime, address, sections.placement)
+
+
+def resume_command(folder: Path, choice: Choice) -> str:
+    """What continues the run as it ran: where it ran is no part of its config, so it is said again."""
+    words = ["gdi train --run-dir", shlex.quote(str(folder)), "--resume"]
+    if choice.runtime == "ray":
+        words.append("--runtime ray")
+        if choice.ray_address:
+            words.append(f"--ray-address {choice.ray_address}")
+        for field in fields(choice.placement):
+            value, option = getattr(choice.placement, field.name), f"--placement.{field.name.replace('_', '-')}"
+            if value != getattr(PLACEMENT, field.name):
+                words.append(option if value is True else f"{option} {value}")
+    return " ".join(words)
 
 
 def run(argv: list[str]) -> int:
@@ -159,8 +174,7 @@ def run(argv: list[str]) -> int:
 
     folder = choice.run_dir or default_run_dir(config)
     stream = sys.stderr if choice.json else sys.stdout
-    on_ray = " --runtime ray" if choice.runtime == "ray" else ""
-    again = f"gdi train --run-dir {folder} --resume{on_ray}"
+    again = resume_command(folder, choice)
     console = LiveConsole(config, stream)
     try:
         result = train(

@@ -21,6 +21,11 @@ def _make(env_id: str, num_envs: int, max_episode_steps: int) -> Any:
     options: dict[str, Any] = {"max_episode_steps": max_episode_steps} if max_episode_steps else {}
     module = env_id.partition(":")[0]
     if ":" in env_id:
+        if not all(name.isidentifier() for name in module.split(".")):
+            raise UserError(
+                f"environment {env_id!r}: {module!r} is no module's name; an environment of your own module is named "
+                "module:Name-v0."
+            )
         try:
             import_module(module)
         except ModuleNotFoundError as error:

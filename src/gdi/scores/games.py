@@ -55,7 +55,7 @@ def canonical_game(name: str) -> str:
     """Our name of one of the 57 games; anything else is a `UserError` with the nearest names."""
     found = find_game(name)
     if found is None:
-        raise UserError(f"unknown Atari game {name!r}.{suggest(name)}")
+        raise UserError(f"unknown Atari game {name!r}.{suggest(name)} `gdi envs` lists the 57.")
     if found in OUTSIDE:
         raise UserError(f"{name!r} is an Atari game, but not one of the benchmark's 57.")
     return found
