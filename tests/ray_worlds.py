@@ -63,5 +63,14 @@ class Fails(World):
             raise ValueError("the lever broke")
 
 
-for name, world in {"Plain": World, "Hangs": Hangs, "HangsAtStart": HangsAtStart, "Fails": Fails}.items():
+class NotFinite(World):
+    """From its fifth step on it rewards nothing that is a number."""
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, *rest = super().step(action)
+        return observation, float("nan") if self._steps >= 5 else reward, *rest
+
+
+WORLDS = {"Plain": World, "Hangs": Hangs, "HangsAtStart": HangsAtStart, "Fails": Fails, "NotFinite": NotFinite}
+for name, world in WORLDS.items():
     gymnasium.register(f"{name}-v0", world)

@@ -159,6 +159,27 @@ def test_budget_is_met_exactly(budget: int) -> None:
         assert window.valid[episode.length_steps - 1, episode.env]
 
 
+def test_after_a_window_that_its_budget_cut_nothing_is_burnt_in_that_was_not_played() -> None:
+    """10 transitions are 3 of 6 steps: the next window begins new episodes, with its first trained step."""
+    config = with_lstm(tiny_config("Toy/Counting-v0", sequence_steps=6, burn_in_steps=4))
+    actor, _ = make_actor(make_toy("Toy/Counting-v0", ENVS), config)
+
+    def propose(envs: list[int]) -> list[Index]:
+        return [Index(1.0, 1.0, 0.5)] * len(envs)
+
+    actor.collect(propose, 10)
+    window, _ = actor.collect(propose, 10**9)
+    assert not window.valid[:4].any()
+    assert window.episode_start[4].all()
+    np.testing.assert_array_equal(window.obs[4:9, 0, CLOCK], [0, 1, 2, 3, 4])
+    assert not window.state.any()
+    # A budget that ends with the window cuts nothing: the stream goes on.
+    actor, _ = make_actor(make_toy("Toy/Counting-v0", ENVS), config)
+    first, _ = actor.collect(propose, 23)
+    second, _ = actor.collect(propose, 10**9)
+    np.testing.assert_array_equal(second.obs[:4], first.obs[6:10])
+
+
 def test_an_episode_that_ends_beyond_the_budget_is_not_reported() -> None:
     """Copies end after 5, 6, 7, 8 steps. Five steps are 20 transitions, and in the sixth copy 0 resets: 23. In the
     seventh copy 0's first is the 24th and copy 2's last the 25th: played with either budget, an end only with 25."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import gdi
 from gdi.cli.main import COMMANDS, main
 from gdi.cli.train import parse, resume_command
+from gdi.errors import UserError
 from helpers import fails, tiny_config
 
 TINY = [
@@ -78,6 +80,20 @@ def test_presets_lists_every_preset_and_scale(capsys: pytest.CaptureFixture[str]
     assert all(f"{field} = " in shown for field in changed)
 
 
+def test_large_seeds_are_taken_exactly() -> None:
+    assert parse(["--env", "CartPole-v1", "--seed", "9007199254740993"]).config.seed == 2**53 + 1
+    assert parse(["--env", "CartPole-v1", "--steps", "2e5"]).config.steps == 200_000
+    assert parse(["--env", "CartPole-v1", "--steps", "200_000"]).config.steps == 200_000
+
+
+def test_infinity_is_for_limits_only() -> None:
+    learner = parse(["--env", "CartPole-v1", "--learner.clip-norm", "inf", "--learner.c-bar", "inf"]).config.learner
+    assert (learner.clip_norm, learner.c_bar) == (math.inf, math.inf)
+    for value in ("nan", "-inf"):
+        with pytest.raises(UserError, match="finite"):
+            parse(["--env", "CartPole-v1", "--learner.clip-norm", value])
+
+
 def test_a_stopped_run_names_the_command_that_continues_it_where_it_ran() -> None:
     def command(*options: str) -> str:
         return resume_command(Path("my runs/a"), parse(["--env", "CartPole-v1", *options]))
@@ -124,6 +140,8 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--env", "CartPole-v1", "--resume"], "--resume needs --run-dir"),
         (["train", "--env", "CartPole-v1", "--run.device", "cuda"], "no GPU"),
         (["train", "--env.id", "CartPole-v1"], "named by --env"),
+        (["train", "--env", "ray_nowhere:X-v0"], "no module 'ray_nowhere'"),
+        (["train", "--env", "broken_world:X-v0"], "broken_world cannot be imported"),
         (["train", "--env", ":"], "no module's name"),
         (["train", "--env", ".foo:X-v0"], "no module's name"),
         (["train", "--env", "CartPole-v1", "--learner.learning-rate", "inf"], "learning-rate must be a finite number"),
@@ -139,11 +157,15 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
 def test_bad_input_gets_one_line_and_leaves_nothing(
     argv: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "broken_world.py").write_text("from os import nothing_of_this_name\n")
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     if "cuda" in argv:
         monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert message in fails(argv, capsys)
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "here").iterdir()) == []
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -268,13 +268,27 @@ def test_a_non_finite_update_is_skipped_counted_and_finally_fatal(where: str) ->
 
 
 def test_learning_rate_warms_up_and_anneals_to_zero() -> None:
-    config = replace(LearnerConfig(), learning_rate=1.0, warmup_updates=10)
-    share = 0.2  # the warm-up's share of training
-    assert learning_rate_at(0, 0.0, share, config) == pytest.approx(0.1)
-    assert learning_rate_at(4, 0.08, share, config) == pytest.approx(0.5)
-    assert learning_rate_at(10, share, share, config) == pytest.approx(1.0)
-    assert learning_rate_at(30, 0.6, share, config) == pytest.approx((1 - 0.6) / (1 - 0.2))
-    assert learning_rate_at(50, 1.0, share, config) == 0.0
+    def rate(update: int, progress: float) -> float:
+        return learning_rate_at(update, progress, warmup_updates=10, num_updates=50, peak=2.0)
+
+    assert rate(0, 0.0) == pytest.approx(2.0 * 1 / 10)
+    assert rate(4, 0.08) == pytest.approx(2.0 * 5 / 10)
+    assert rate(10, 0.2) == pytest.approx(2.0)
+    assert rate(30, 0.6) == pytest.approx(2.0 * (1 - 0.6) / (1 - 0.2))
+    assert rate(50, 1.0) == 0.0
+
+
+def test_a_short_run_warms_up_for_a_quarter_of_it() -> None:
+    """2M steps at the paper's scale are 781 updates, where its warm-up has 4,000: the rate must still come down."""
+    config = make_config("gdi-i3", "pong", scale="paper", steps=2_000_000)
+    assert planned_updates(config) == 781
+    optimizer = Optimizer(
+        make_network(tiny_config("Toy/Chain-v0"), SPEC.observation_shape, SPEC.num_actions, 0), config
+    )
+    rates = [optimizer.step(update, update / 781) for update in (0, 194, 500, 780)]
+    peak, warmup = 5e-4, 781 // 4
+    assert rates[:2] == pytest.approx([peak / warmup, peak])
+    assert rates[2:] == pytest.approx([peak * (1 - done / 781) / (1 - warmup / 781) for done in (500, 780)])
 
 
 def test_weight_decay_anneals_to_zero() -> None:

@@ -20,6 +20,7 @@ import pytest
 
 import gdi
 from gdi.config import Config
+from gdi.errors import UserError
 from gdi.placement import PlacementConfig
 from gdi.runtime.faults import Stalled
 from gdi.types import Index
@@ -461,6 +462,12 @@ def test_an_environment_that_always_fails_stops_the_run_with_its_traceback(
         gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
     assert "the lever broke" in str(caught.value)
     assert "ray_worlds.py" in str(caught.value)  # where, too
+
+
+@pytest.mark.usefixtures("_ray")
+def test_an_environment_that_is_not_finite_is_bad_input_as_it_is_locally(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="gave a reward that is not finite"):
+        gdi.train(tiny_config("ray_worlds:NotFinite-v0"), tmp_path / "run", runtime="ray", placement=QUICK)
 
 
 def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_takes_other_actors(

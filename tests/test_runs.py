@@ -52,6 +52,7 @@ CASES = {
         tiny_config()
     ),
     "random": tiny_config(preset="random"),
+    "seldom-pulled": tiny_config(push_every_updates=3, pull_every_steps=7),
     "overlap": (lambda c: replace(c, run=replace(c.run, overlap=True)))(tiny_config(workers=2)),
 }
 

@@ -35,8 +35,8 @@ from gdi.index_space import make_index_space
 from gdi.networks import AgentInput, FrameHistory, make_network
 from gdi.placement import PlacementConfig, validate_placement
 from gdi.report.console import Quiet
-from gdi.report.runlog import RunLog
-from gdi.runtime.checkpoint import CheckpointStore
+from gdi.report.runlog import METRICS, RunLog, read_metrics
+from gdi.runtime.checkpoint import BEST, CheckpointStore
 from gdi.runtime.events import Notices, Sink
 from gdi.runtime.faults import PartLost, Stalled
 from gdi.runtime.local import build
@@ -100,10 +100,30 @@ def read_config(run_dir: Path) -> Config:
         text = (run_dir / CONFIG).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UserError(f"{run_dir} is not a run folder: it has no {CONFIG}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{run_dir / CONFIG} cannot be read: {error}.") from None
     try:
         return config_from_json(text)
     except (ValueError, TypeError) as error:
         raise UserError(f"{run_dir / CONFIG} cannot be read: {error}.") from None
+
+
+def was_saved(run_dir: Path, config: Config) -> bool:
+    """True if the run has no checkpoint and had one: its log has more than a run that was killed before its first.
+
+    Such a run may have logged at the step of that checkpoint, which is written after the line, and nothing later.
+    """
+    folder = run_dir / CHECKPOINTS
+    if any(folder.glob("step-*")):
+        return False
+    if not folder.is_dir() or (folder / BEST).exists():
+        return True
+    if not (run_dir / METRICS).exists():
+        return False
+    due = {line["steps"] for line in read_metrics(run_dir, "train")}
+    return len({steps for steps in due if steps >= config.run.checkpoint_every_steps}) > 1 or bool(
+        read_metrics(run_dir, "evaluation")
+    )
 
 
 def prepare_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
@@ -117,6 +137,11 @@ def prepare_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
             raise UserError(
                 f"cannot resume {run_dir}: {name} was {old!r} and is now {new!r}. A run keeps its config; start a new "
                 "one in another --run-dir."
+            )
+        if was_saved(run_dir, config):
+            raise UserError(
+                f"the checkpoints of {run_dir} are gone, so it cannot be continued: start a new run in another "
+                "--run-dir. Its logs are as they were."
             )
         return True
     try:
@@ -254,7 +279,12 @@ class Agent:
         self.steps = int(state["system"]["steps"])
         self._params = {k: torch.as_tensor(v) for k, v in state["system"]["learner"]["network"].items()}
         self._network = make_network(config, self.spec.observation_shape, self.spec.num_actions, 0).eval()
-        self._network.load_state_dict(self._params)
+        try:
+            self._network.load_state_dict(self._params)
+        except RuntimeError:
+            raise UserError(
+                f"the checkpoint's network is not the one that {CONFIG} describes: was {CONFIG} changed after training?"
+            ) from None
         space = make_index_space(config.index_space)
         self._controllers = []
         for kept in state["system"]["controllers"].values():
@@ -326,7 +356,7 @@ class Agent:
 def load(run_dir: str | Path, *, best: bool = False, seed: int = 0, warn: Callable[[str], None] | None = None) -> Agent:
     """The agent of a run: its newest checkpoint, or (``best``) the one with the best evaluation."""
     folder = Path(run_dir)
-    config = read_config(folder)
+    config = validate(read_config(folder))
     store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, warn or (lambda text: None))
     state = store.best() if best else store.newest()
     if state is None:

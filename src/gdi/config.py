@@ -17,6 +17,8 @@ from gdi.errors import UserError
 
 # Of one axis: far above the paper's 50, far below what would not fit into memory.
 MAX_BLOCKS = 100_000
+# Limits, of which infinity means none.
+MAY_BE_INFINITE = ("rho_bar", "c_bar", "clip_norm", "hang_seconds", "stall_seconds")
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,8 @@ class LearnerConfig:
     learning_rate: float = 5e-4
     """Peak rate. Table H "Learning Rate"."""
     warmup_updates: int = 4000
-    """Linear from 0 to the peak, then linear to 0 at the last update. Table H "Warmup Steps"."""
+    """Linear from 0 to the peak, then linear to 0 at the last update; at most a quarter of them. Table H "Warmup
+    Steps"."""
     weight_decay: float = 0.01
     """Annealed linearly to 0; not on biases. Table H "Weight Decay Rate"."""
     adam_beta_1: float = 0.9
@@ -223,6 +226,14 @@ def planned_updates(config: Config) -> int:
     learner = config.learner
     batch_transitions = learner.batch_size_sequences * learner.sequence_steps
     return max(1, config.steps * learner.replay // batch_transitions)
+
+
+def planned_warmup_updates(config: Config) -> int:
+    """Updates until the peak rate, at most a quarter of the run's.
+
+    The paper's 4,000 are a fifth of its run. In a run shorter than them the rate would rise to the end.
+    """
+    return min(config.learner.warmup_updates, planned_updates(config) // 4)
 
 
 def validate(config: Config) -> Config:
@@ -347,7 +358,7 @@ def check_types(section: Any, prefix: str) -> None:
                 item, (int, float) if inner is float else inner
             ):
                 raise UserError(f"{name} must be of type {inner.__name__}, not {item!r}.")
-            elif inner is float and not math.isfinite(item):
+            elif inner is float and not (math.isfinite(item) or (item == math.inf and f.name in MAY_BE_INFINITE)):
                 raise UserError(f"{name} must be a finite number, not {item!r}.")
 
 

@@ -12,6 +12,7 @@ from gdi.acting.parameters import Parameters
 from gdi.clock import Clock
 from gdi.config import LearnerConfig
 from gdi.envs.base import VectorEnv
+from gdi.errors import Diverged
 from gdi.networks import AgentInput, AgentNetwork, FrameHistory
 from gdi.networks.frames import stack_indices
 from gdi.types import Array, EpisodeEnd, Index, Sequence, State
@@ -76,6 +77,7 @@ class Actor:
         self._acted_steps = 0
         self._version: int | None = None
         self._last_window: Sequence | None = None
+        self._cut = False  # the budget ended the last window before its last step
         self._state_history: Array = np.zeros(0)
         self._begin(env.reset(env_seed))
 
@@ -93,6 +95,13 @@ class Actor:
         self._length_steps = np.zeros(n, np.int64)
         self._state = self._network.initial_state(n).to(self._device)
 
+    def _begin_anew(self) -> None:
+        """Drop the episodes under way, and begin others from a seed that no environment had before."""
+        entropy = [self._env_seed, self._acted_steps]
+        self._env_seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
+        self._last_window = None
+        self._begin(self._env.reset(self._env_seed))
+
     def collect(self, propose: Propose, max_transitions: int) -> tuple[Sequence, list[EpisodeEnd]]:
         """Sample one window under P_Λ (``propose`` draws from it) and at most ``max_transitions``.
 
@@ -100,13 +109,17 @@ class Actor:
         window empty, so a run ends on exactly the transitions it was asked for.
         """
         first, length = self._burn_in, self._burn_in + self.trained_steps
+        if self._cut and self._burn_in:
+            self._begin_anew()  # there is nothing to burn in: the steps after the cut were never played
         window = _empty_window(length, self._env, self._network.initial_state(self._env.num_envs).numpy())
         states = np.zeros((length, *window.state.shape), np.float32)
         self._copy_burn_in(window, states)
         ended: list[EpisodeEnd] = []
         left = max_transitions
+        self._cut = False
         for t in range(first, length):
             if left <= 0:
+                self._cut = True
                 break
             left -= self._step(window, states, t, propose, left, ended)
         window.state[:] = states[0]
@@ -191,6 +204,8 @@ class Actor:
             self._state = output.state
             # The policy is a few numbers per environment: drawn on the CPU, from the run's own generator.
             probabilities = policy.probs(output.advantage[0].cpu(), torch.from_numpy(self._index))
+            if not probabilities.isfinite().all():
+                raise Diverged("the policy is not finite any more: lower --learner.learning-rate or the loss scales.")
             action = policy.sample(probabilities, self._generator)
             taken = probabilities.gather(1, action.unsqueeze(1)).squeeze(1)
         return action.numpy(), taken.numpy()
@@ -223,6 +238,7 @@ class Actor:
             "return": self._return,
             "length_steps": self._length_steps,
             "state": self._state,
+            "cut": self._cut,
         }
         if self._context:
             stream["frames"] = self._history.frames
@@ -242,10 +258,8 @@ class Actor:
         self._version = None if common["version"] is None else int(common["version"])
         self._network.load_state_dict({name: torch.as_tensor(value) for name, value in common["network"].items()})
         if "env" not in state:
-            entropy = [int(common["env_seed"]), self._acted_steps]
-            self._env_seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
-            self._last_window = None
-            self._begin(self._env.reset(self._env_seed))
+            self._env_seed = int(common["env_seed"])
+            self._begin_anew()
             return
         self._obs = self._env.load_state_dict(state["env"])
         stream = state["stream"]
@@ -258,6 +272,7 @@ class Actor:
         self._return = np.array(stream["return"])
         self._length_steps = np.array(stream["length_steps"])
         self._state = torch.as_tensor(stream["state"]).to(self._device)
+        self._cut = bool(stream["cut"])
         if self._context:
             self._history.frames[:] = stream["frames"]
         if "last_window" in stream:

@@ -32,6 +32,10 @@ class OneLineParser(argparse.ArgumentParser):
 def whole_number(text: str) -> int:
     """``200000``, ``200_000``, ``2e5``."""
     try:
+        return int(text)  # exactly, however large
+    except ValueError:
+        pass
+    try:
         value = float(text.replace("_", ""))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None

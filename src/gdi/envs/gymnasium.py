@@ -33,6 +33,8 @@ def _make(env_id: str, num_envs: int, max_episode_steps: int) -> Any:
                 f"environment {env_id!r}: there is no module {error.name!r} to import: "
                 "install it, or add its folder to PYTHONPATH."
             ) from None
+        except (ImportError, SyntaxError) as error:
+            raise UserError(f"environment {env_id!r}: {module} cannot be imported: {_one_line(error)}.") from None
     try:
         return gymnasium.make_vec(
             env_id,

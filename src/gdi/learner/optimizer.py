@@ -7,18 +7,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gdi.config import Config, LearnerConfig, planned_updates
+from gdi.config import Config, LearnerConfig, planned_updates, planned_warmup_updates
 from gdi.types import State
 
 
-def learning_rate_at(update: int, progress: float, warmup_progress: float, config: LearnerConfig) -> float:
-    """Linear from 0 to the peak over ``warmup_updates``, then linear to 0 at the last update.
+def learning_rate_at(update: int, progress: float, warmup_updates: int, num_updates: int, peak: float) -> float:
+    """Linear from 0 to the peak over ``warmup_updates``, then linear to 0 at the last of ``num_updates``.
 
-    progress is the share of all training already done, in [0, 1]; warmup_progress the share that the warm-up takes.
+    progress is the share of all training already done, in [0, 1].
     """
-    warmup = (update + 1) / config.warmup_updates if update < config.warmup_updates else 1.0
-    anneal = (1.0 - progress) / max(1.0 - warmup_progress, 1e-9)
-    return config.learning_rate * min(warmup, anneal, 1.0)
+    warmup = (update + 1) / warmup_updates if update < warmup_updates else 1.0
+    anneal = (1.0 - progress) / (1.0 - warmup_updates / num_updates)
+    return peak * min(warmup, anneal, 1.0)
 
 
 def weight_decay_at(progress: float, config: LearnerConfig) -> float:
@@ -32,7 +32,7 @@ class Optimizer:
     def __init__(self, network: nn.Module, config: Config) -> None:
         learner = config.learner
         self._config = learner
-        self._warmup_progress = learner.warmup_updates / planned_updates(config)
+        self._num_updates, self._warmup_updates = planned_updates(config), planned_warmup_updates(config)
         self._named = dict(network.named_parameters())
         weights = [p for p in self._named.values() if p.ndim > 1]
         vectors = [p for p in self._named.values() if p.ndim <= 1]
@@ -64,7 +64,8 @@ class Optimizer:
 
     def step(self, update: int, progress: float) -> float:
         """One AdamW step at the scheduled rate and decay; returns the rate."""
-        rate = learning_rate_at(update, progress, self._warmup_progress, self._config)
+        peak = self._config.learning_rate
+        rate = learning_rate_at(update, progress, self._warmup_updates, self._num_updates, peak)
         for group in self._adamw.param_groups:
             group["lr"] = rate
             group["weight_decay"] = weight_decay_at(progress, self._config) if group["decays"] else 0.0

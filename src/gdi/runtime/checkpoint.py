@@ -108,8 +108,10 @@ def read_checkpoint(folder: Path) -> State:
                 raise DamagedCheckpoint(f"{name} does not match its checksum")
         skeleton = json.loads((folder / STATE).read_text())
         state: State = unflatten(skeleton, load_file(folder / TENSORS))
-    except (OSError, ValueError, KeyError, AttributeError, SafetensorError) as error:
+    except (FileNotFoundError, ValueError, KeyError, AttributeError, SafetensorError) as error:
         raise DamagedCheckpoint(f"{type(error).__name__}: {error}") from error
+    except OSError as error:  # of the disk or its rights, not of the checkpoint: it may be readable again
+        raise UserError(f"{folder} cannot be read: {error.strerror or error}.") from None
     return state
 
 

@@ -17,7 +17,11 @@ except ImportError:  # Windows; there the lock is not taken
 @contextmanager
 def run_lock(run_dir: Path) -> Iterator[None]:
     """Hold the folder while inside. The kernel lets go of the lock when a process dies, however it dies."""
-    with (run_dir / ".lock").open("w") as file:
+    try:
+        file = (run_dir / ".lock").open("w")
+    except OSError as error:
+        raise UserError(f"{run_dir} cannot be written to: {error.strerror}.") from None
+    with file:
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -174,6 +174,8 @@ class ActorPool:
         try:
             report: Report = ray.get(reference)
         except RayError as error:
+            if (bad_input := user_error(error)) is not None:  # an environment's NaN: another actor would meet it, too
+                raise bad_input from None
             self._lose(member, reason(error))
             return None
         task = member.tasks.popleft()
