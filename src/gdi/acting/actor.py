@@ -272,7 +272,7 @@ class Actor:
         self._return = np.array(stream["return"])
         self._length_steps = np.array(stream["length_steps"])
         self._state = torch.as_tensor(stream["state"]).to(self._device)
-        self._cut = bool(stream["cut"])
+        self._cut = bool(stream.get("cut", False))  # a checkpoint of before has none
         if self._context:
             self._history.frames[:] = stream["frames"]
         if "last_window" in stream:
