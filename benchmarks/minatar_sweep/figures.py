@@ -110,6 +110,7 @@ def iqm_figure(runs: Sequence[Run]) -> Figure | None:
         axes.annotate(f"{value.value:.2f}", (right, place), xytext=(7, 0), textcoords="offset points", va="center")
     axes.axvline(1, color="black", linewidth=0.9, linestyle="--")
     axes.set_yticks(range(len(order)), [label(agent) for agent in order])
+    axes.set_ylim(-0.6, len(order) - 0.4)  # room for the outermost bars
     axes.set_xlim(0, 1.12 * max(1.0, *(np.nanmax([value.value, value.high]) for value in found.values())))
     axes.set_xlabel(f"IQM of score / DQN's mean score, over {len(games)} games; 95 % bootstrap intervals")
     _plain(axes)
