@@ -148,8 +148,6 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--env", "CartPole-v1", "--network.reward-scales", "nan"], "reward-scales must be a finite number"),
         (["train", "--env", "CartPole-v1", "--index-space.inverse-tau-1.high", "inf"], "must be a finite number"),
         (["train", "--env", "CartPole-v1", "--index-space.epsilon.block-width", "1e-12"], "blocks: widen it"),
-        (["train", "--env", "CartPole-v1", "--placement.actors", "2"], "--placement.… needs --runtime ray: add that"),
-        (["train", "--env", "CartPole-v1", "--ray-address", "auto"], "--ray-address needs --runtime ray: add that"),
         (["evaluate"], "run_dir"),
         (["evaluate", "no/such/run"], "no run folder"),
     ],

@@ -520,8 +520,8 @@ def test_without_ray_one_line_says_what_to_install(
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--ray-address", "auto"], "--ray-address is for --runtime ray"),
-        (["--placement.actors", "2"], "--placement is for --runtime ray"),
+        (["--ray-address", "auto"], "--ray-address needs --runtime ray"),
+        (["--placement.actors", "2"], "--placement.… needs --runtime ray"),
         (["--runtime", "ray", "--placement.actors", "3"], "cannot share --env.num-envs 8"),
         (["--runtime", "ray", "--placement.actors", "0"], "--placement.actors must be greater than 0"),
         (["--runtime", "ray", "--placement.lockstep", "--placement.actors", "2"], "lockstep means one actor"),
