@@ -108,7 +108,7 @@ def read_config(run_dir: Path) -> Config:
         raise UserError(f"{run_dir / CONFIG} cannot be read: {error}.") from None
 
 
-def was_saved(run_dir: Path, config: Config) -> bool:
+def lost_its_checkpoints(run_dir: Path, config: Config) -> bool:
     """True if the run has no checkpoint and had one: its log has more than a run that was killed before its first.
 
     Such a run may have logged at the step of that checkpoint, which is written after the line, and nothing later.
@@ -138,7 +138,7 @@ def prepare_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
                 f"cannot resume {run_dir}: {name} was {old!r} and is now {new!r}. A run keeps its config; start a new "
                 "one in another --run-dir."
             )
-        if was_saved(run_dir, config):
+        if lost_its_checkpoints(run_dir, config):
             raise UserError(
                 f"the checkpoints of {run_dir} are gone, so it cannot be continued: start a new run in another "
                 "--run-dir. Its logs are as they were."
