@@ -622,6 +622,28 @@ def test_probability_of_improvement_decides() -> None:
     assert measures.compare(part, "gdi-i3", "dqn", GAMES).games == 2
 
 
+def test_standing_game_by_game() -> None:
+    finals = {"gdi-i3": (4.0, 5.0, 6.0), "ppo": (1.0, 2.0, 3.0), "dqn": (4.5, 5.0, 6.5)}
+    runs = synthetic(lambda agent, game, seed: (finals.get(agent, (0.0,) * 3)[seed - 1],))
+    ahead = measures.standing(runs, "gdi-i3", "ppo", "Breakout")
+    assert (ahead.verdict, ahead.difference.value) == ("ahead", 5.0 - 2.0)
+    # Seeds are drawn anew on both sides: at most 6 - 1 apart, at least 4 - 3.
+    assert 1.0 <= ahead.difference.low < 3.0 < ahead.difference.high <= 5.0
+    behind = measures.standing(runs, "ppo", "gdi-i3", "Breakout")
+    assert (behind.verdict, behind.difference.value) == ("behind", 2.0 - 5.0)
+    tied = measures.standing(runs, "gdi-i3", "dqn", "Breakout")
+    assert (tied.verdict, tied.difference.value) == ("tied", pytest.approx(5.0 - 16.0 / 3))
+    single = [run for run in runs if run.agent != "ppo" or run.seed == 1]
+    assert measures.standing(single, "gdi-i3", "ppo", "Breakout").verdict == "undecided"
+    assert measures.standing([], "gdi-i3", "ppo", "Breakout").verdict == "not measured"
+    lines = {line.split(" | ")[0]: line for line in tables.against_peers(runs).splitlines()}
+    assert lines["| GDI-I3 against PPO (SB3)"].endswith("| 5 of 5 |")
+    assert lines["| GDI-H3 against DQN (SB3)"].endswith("| 0 of 5 |")
+    told = tables.against_peers(single)
+    assert "undecided: 4.0" in told
+    assert "| 0 of 5 |" in next(line for line in told.splitlines() if line.startswith("| GDI-I3 against PPO"))
+
+
 def test_steps_to_a_score() -> None:
     scores = {1: (1.0, 5.0, 4.0, 8.0), 2: (1.0,) * 4, 3: (6.0,) * 4}
     rows = [row for seed, means in scores.items() for row in rows_of(job(seed=seed, steps=10**6), means)]

@@ -45,6 +45,7 @@ def page(runs: list[Run], lambdas: list[Row]) -> str:
         f"{len(runs)} runs of {agents} agents on {games} games, {tables.steps_text(runs)} steps each.",
         tables.scores(runs),
         tables.aggregates(runs),
+        tables.against_peers(runs),
         ablation.settings(runs),
         ablation.score_table(runs),
         ablation.claims(runs),

@@ -140,6 +140,29 @@ def compare(runs: Sequence[Run], better: str, worse: str, games: Sequence[str], 
     return Comparison(better, worse, probability, int(shared.sum()), ahead, verdict, because)
 
 
+@dataclass(frozen=True)
+class Standing:
+    """One agent beside another in one game: the difference of their mean final scores, and what it says."""
+
+    difference: Estimate
+    verdict: str  # ahead, tied, behind, undecided or not measured
+
+
+def standing(runs: Sequence[Run], agent: str, other: str, game: str, how: Bootstrap = HOW) -> Standing:
+    """Tied while the interval of the difference includes 0; undecided where either has a single run, and no spread."""
+    x, y = (score_matrix(runs, name, [game]) for name in (agent, other))
+
+    def difference(a: Array, b: Array) -> Array:
+        return metrics.mean(a) - metrics.mean(b)
+
+    found = estimate(difference, x, y, how=how)
+    if math.isnan(found.value):
+        return Standing(found, "not measured")
+    if not (has_seeds(x) and has_seeds(y)):
+        return Standing(found, "undecided")
+    return Standing(found, "ahead" if found.low > 0.0 else "behind" if found.high < 0.0 else "tied")
+
+
 def reached(run: Run, target: float) -> tuple[float, float]:
     """Steps and seconds at the first evaluation with at least the target; infinite if there is none."""
     hits = np.flatnonzero(run.scores >= target)

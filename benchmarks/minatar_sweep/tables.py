@@ -8,7 +8,17 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from benchmarks.minatar_sweep.agents import AGENTS, GAMES
-from benchmarks.minatar_sweep.measures import TARGET, Reaching, Run, estimate, normaliser, reaching, score_matrix
+from benchmarks.minatar_sweep.claims import GDI
+from benchmarks.minatar_sweep.measures import (
+    TARGET,
+    Reaching,
+    Run,
+    estimate,
+    normaliser,
+    reaching,
+    score_matrix,
+    standing,
+)
 from benchmarks.minatar_sweep.records import Row, run_of
 from gdi.scores import metrics
 
@@ -102,6 +112,23 @@ def aggregates(runs: Sequence[Run]) -> str:
     if left_out:
         parts.append(f"Left out, because DQN has no score above 0 there to divide by: {', '.join(left_out)}.")
     return section(title, *parts)
+
+
+def against_peers(runs: Sequence[Run]) -> str:
+    """GDI's agents beside each peer, game by game."""
+    games = played(runs)
+    rows = []
+    for agent in (name for name in present(runs) if name in GDI):
+        for peer in (name for name in present(runs) if AGENTS[name].is_peer):
+            found = [standing(runs, agent, peer, game) for game in games]
+            cells = [f"{one.verdict}: {one.difference.text(1)}" for one in found]
+            good = sum(one.verdict in ("ahead", "tied") for one in found)
+            rows.append([f"{label(agent)} against {label(peer)}", *cells, f"{good} of {len(games)}"])
+    told = (
+        "The difference of the mean final scores with its 95 % bootstrap interval over seeds: ahead if all of it is "
+        "above 0, behind if all of it is below, else tied."
+    )
+    return section("Game by game against the peers", told, table(["pair", *games, "ahead or tied"], rows))
 
 
 def efficiency(runs: Sequence[Run]) -> str:
