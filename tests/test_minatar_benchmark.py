@@ -638,6 +638,7 @@ def test_standing_game_by_game() -> None:
     assert measures.standing([], "gdi-i3", "ppo", "Breakout").verdict == "not measured"
     lines = {line.split(" | ")[0]: line for line in tables.against_peers(runs).splitlines()}
     assert lines["| GDI-I3 against PPO (SB3)"].endswith("| 5 of 5 |")
+    assert lines["| GDI-I3 against DQN (SB3)"].endswith("| 5 of 5 |")  # all tied
     assert lines["| GDI-H3 against DQN (SB3)"].endswith("| 0 of 5 |")
     told = tables.against_peers(single)
     assert "undecided: 4.0" in told
