@@ -192,6 +192,9 @@ class RunConfig:
     overlap: bool = False
     """Act and learn at the same time, the data one window older: for a GPU, or a slow environment on several cores.
     On Ray they always do, except in lockstep."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Arithmetic of the torsos: bfloat16 is faster where the hardware has it (AVX512-BF16, AMX, a GPU) and rounds more;
+    θ, LSTM, heads, losses and optimizer stay float32."""
     compile: bool = False
     """Compile the torsos with torch.compile: a minute at the start, for long runs on a GPU; needs a C++ compiler."""
     threads: int = 0

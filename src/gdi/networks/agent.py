@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gdi.config import Config
 from gdi.networks.core import LstmCore
 from gdi.networks.dynamics import Dynamics
+from gdi.networks.precision import arithmetic
 from gdi.networks.torsos import make_torso
 from gdi.rewards import SHAPES
 
@@ -42,6 +43,7 @@ class Encoder(nn.Module):
         self.num_actions = num_actions
         self.reward_shape = SHAPES[network.reward_shapes[family]]
         self.reward_scale = network.reward_scales[family]
+        self.precision = config.run.precision
         self.torso = make_torso(network.torso, observation_shape, network.hidden_units)
         self.core: LstmCore | None = None
         self.out_features = network.hidden_units
@@ -55,8 +57,10 @@ class Encoder(nn.Module):
 
     def forward(self, x: AgentInput, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """-> (output [T, B, out], torso features [T, B, D], new state [B, state size])."""
-        # One call for all T · B observations, then back to time-major.
-        features: Tensor = self.torso(x.obs.flatten(0, 1)).unflatten(0, x.obs.shape[:2])
+        with arithmetic(self.precision, x.obs.device):
+            # One call for all T · B observations, then back to time-major.
+            features: Tensor = self.torso(x.obs.flatten(0, 1)).unflatten(0, x.obs.shape[:2])
+        features = features.float()
         if self.core is None:
             return features, features, state
         inside = (~x.episode_start).unsqueeze(-1)  # an episode's first step has no previous action or reward

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gdi.errors import UserError
+from gdi.networks.precision import arithmetic_dtype
 
 
 def to_float(obs: Tensor) -> Tensor:
@@ -28,13 +29,13 @@ class ToImages(nn.Module):
 
 
 def background(obs: Tensor) -> Tensor:
-    """The median of each channel of each image, [M, H, W, C] -> [M, C] in [0, 1].
+    """The median of each channel of each image, [M, H, W, C] -> [M, C].
 
     Where one gray fills most of the picture it is exactly that one (Pong 87 of 255, Breakout 0), and the empty field
     comes out as 0; with the mean it does not, and Breakout was learned slowly. Every sixth pixel of every sixth row: a
     median of all of them would be much of a convolution's cost.
     """
-    return to_float(obs[:, ::6, ::6]).flatten(1, 2).median(1).values
+    return obs[:, ::6, ::6].flatten(1, 2).median(1).values
 
 
 class FirstConvolution(nn.Conv2d):
@@ -44,9 +45,9 @@ class FirstConvolution(nn.Conv2d):
     kernel over blocks of 4x4 pixels: with each block's pixels as channels (16 per frame instead of 1) the sums are the
     same, and a CPU runs them, conversion of the bytes included, in half the time.
 
-    Every channel is seen minus its background b: conv(x - b, w) = conv(x, w) - Σ b Σw. Otherwise, where the field is
-    bright, the weights of a filter, each moved a little and the same way by an update, move its output 87 times as
-    much: in Pong every filter ended below 0, and behind their ReLU the network was blind.
+    Every channel is seen minus its background. Otherwise, where the field is bright, the weights of a filter, each
+    moved a little and the same way by an update, move its output 87 times as much: in Pong every filter ended below 0,
+    and behind their ReLU the network was blind.
     """
 
     BLOCK = 4
@@ -56,31 +57,34 @@ class FirstConvolution(nn.Conv2d):
 
     def forward(self, obs: Tensor) -> Tensor:
         """[M, H, W, C] -> [M, filters, H / 4 - 1, W / 4 - 1]."""
-        convolved = self.convolve(self.prepare(obs))
-        assert self.bias is not None
-        # One term for bias and background: the way back sums the gradient over the pixels once for both.
-        shift = self.bias - background(obs) @ self.weight.sum((2, 3)).T  # [M, filters]
-        return convolved.add_(shift[:, :, None, None])  # in place: no kernel needs it as it was
+        return self.convolve(self.prepare(obs))
 
     def prepare(self, obs: Tensor) -> Tensor:
-        """[M, H, W, C] bytes -> [M, 16 C, H / 4, W / 4] float; other images just channel-first, as floats."""
+        """Images minus their background: bytes [M, H, W, C] -> [M, 16 C, H / 4, W / 4], others just channel-first.
+
+        The difference of two bytes is exact in bfloat16, too. Taken after the convolution it would be that of two
+        rounded numbers, each much larger than what a ball on the field adds to them.
+        """
         count, height, width, channels = obs.shape
         if obs.dtype != torch.uint8 or height % self.BLOCK or width % self.BLOCK:
-            return to_float(obs).permute(0, 3, 1, 2)
+            images = to_float(obs)
+            return (images - background(images)[:, None, None]).permute(0, 3, 1, 2)
         shape = (count, channels, height // self.BLOCK, self.BLOCK, width // self.BLOCK)
         # The four bytes of a block's row move as one 32-bit word.
         words = obs.permute(0, 3, 1, 2).flatten().view(torch.int32).view(shape)
-        gathered = words.permute(0, 2, 4, 1, 3).contiguous().view(torch.uint8)  # [M, rows, columns, C, 16]
-        return gathered.flatten(3).float().permute(0, 3, 1, 2)
+        blocks = words.permute(0, 2, 4, 1, 3).contiguous().view(torch.uint8).flatten(3)  # [M, rows, columns, 16 C]
+        empty = background(obs).repeat_interleave(self.BLOCK**2, dim=1)[:, None, None]
+        pixels = blocks.short().sub_(empty.short()).to(arithmetic_dtype(obs.device))
+        return pixels.permute(0, 3, 1, 2)
 
     def convolve(self, prepared: Tensor) -> Tensor:
-        """The sums alone, without bias and background."""
+        """The convolution of prepared images."""
         filters, channels = self.weight.shape[:2]
         if prepared.shape[1] == channels:
-            return F.conv2d(prepared, self.weight, stride=self.BLOCK)
+            return F.conv2d(prepared, self.weight, self.bias, self.BLOCK)
         weight = self.weight.reshape(filters, channels, 2, self.BLOCK, 2, self.BLOCK)
         weight = weight.permute(0, 2, 4, 1, 3, 5).flatten(3).permute(0, 3, 1, 2)  # [F, 16 C, 2, 2], channels-last
-        return F.conv2d(prepared, weight / 255.0)
+        return F.conv2d(prepared, weight / 255.0, self.bias)
 
 
 class MlpTorso(nn.Module):

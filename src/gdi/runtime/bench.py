@@ -26,6 +26,7 @@ from gdi.cores import keep_torch_threads, use_threads
 from gdi.envs import EnvSpec, make_env
 from gdi.networks import AgentNetwork
 from gdi.networks.agent import Encoder
+from gdi.networks.precision import arithmetic
 from gdi.networks.torsos import ConvTorso, FirstConvolution
 from gdi.runtime.local import LocalSystem, build
 
@@ -185,7 +186,8 @@ def _prepared(encoder: Encoder, spec: EnvSpec, steps: int, batch: int) -> tuple[
     torso, device = encoder.torso, next(encoder.parameters()).device
     if isinstance(torso, ConvTorso):
         first = next(iter(torso.convolutions.children()))
-        obs = first.prepare(obs) if isinstance(first, FirstConvolution) else first(obs)
+        with arithmetic(encoder.precision, obs.device):
+            obs = first.prepare(obs) if isinstance(first, FirstConvolution) else first(obs)
     else:
         obs = obs.float()
     return obs.to(device), torch.zeros(max(steps, 1), batch, encoder.num_actions + 1, device=device)
@@ -195,16 +197,17 @@ def _forward(encoder: Encoder, inputs: tuple[Tensor, Tensor]) -> Tensor:
     x: Tensor
     x, others = inputs
     torso = encoder.torso
-    if isinstance(torso, ConvTorso):
-        for number, layer in enumerate(torso.convolutions.children()):
-            if number:
-                x = layer(x)
-            elif isinstance(layer, FirstConvolution):
-                x = layer.convolve(x)
-        x = torch.relu(torso.dense(x.permute(0, 2, 3, 1).flatten(1)))
-    else:
-        x = torso(x)
-    x = x.view(*others.shape[:2], -1)
+    with arithmetic(encoder.precision, x.device):
+        if isinstance(torso, ConvTorso):
+            for number, layer in enumerate(torso.convolutions.children()):
+                if number:
+                    x = layer(x)
+                elif isinstance(layer, FirstConvolution):
+                    x = layer.convolve(x)
+            x = torch.relu(torso.dense(x.permute(0, 2, 3, 1).flatten(1)))
+        else:
+            x = torso(x)
+    x = x.float().view(*others.shape[:2], -1)
     if encoder.core is None:
         return x
     output: Tensor = encoder.core.lstm(torch.cat([x, others], dim=-1))[0]

@@ -14,6 +14,7 @@ from gdi.controller import make_controllers
 from gdi.envs import EnvSpec
 from gdi.evaluation import Evaluation, Evaluator
 from gdi.iteration import Iteration, Parts, controller_of, iterate, iterate_overlapped, train_left_over
+from gdi.networks.precision import precision_warning
 from gdi.runtime.metrics import collector_metrics, controller_metrics
 from gdi.runtime.parts import (
     actor_states,
@@ -57,7 +58,8 @@ class LocalSystem:
         return self.parts.learner.updates
 
     def text(self) -> str:
-        return self.plan.text()
+        warning = precision_warning(self.config.run.precision, resolve_device(self.config.run.device))
+        return "\n".join(filter(None, [self.plan.text(), warning]))
 
     def iterate(self, total_steps: int) -> Iterator[Iteration]:
         if self.config.run.overlap:
