@@ -86,11 +86,11 @@ def main() -> None:
     if args.agent:
         print(json.dumps(time_ppo(args.seconds, defaults=args.agent == "ppo-defaults")))
         return
-    from gdi.networks.precision import precision_warning
+    from gdi.networks.precision import computes_bfloat16
 
     seconds = ["--seconds", str(args.seconds)]
     ours = {"gdi": ["-m", "gdi.cli.main", *GDI, *seconds]}
-    if not precision_warning("bfloat16", torch.device("cpu")):
+    if computes_bfloat16(torch.device("cpu")):
         ours["gdi-bfloat16"] = [*ours["gdi"], "--run.precision", "bfloat16"]
     theirs = {agent: [__file__, "--agent", agent, *seconds] for agent in ("ppo", "ppo-defaults")}
     found = in_turns({**ours, **theirs}, args.rounds)

@@ -148,6 +148,8 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--env", "CartPole-v1", "--network.reward-scales", "nan"], "reward-scales must be a finite number"),
         (["train", "--env", "CartPole-v1", "--index-space.inverse-tau-1.high", "inf"], "must be a finite number"),
         (["train", "--env", "CartPole-v1", "--index-space.epsilon.block-width", "1e-12"], "blocks: widen it"),
+        (["train", "--env", "CartPole-v1", "--run-dir", "x" * 300], "cannot be a run folder"),
+        (["train", "--env", "CartPole-v1", "--network.hidden-units", "5000000"], "does not fit into memory"),
         (["evaluate"], "run_dir"),
         (["evaluate", "no/such/run"], "no run folder"),
     ],

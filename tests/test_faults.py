@@ -251,6 +251,23 @@ def test_a_theta_that_is_not_finite_ends_as_divergence_while_acting_too(tmp_path
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
 
 
+@pytest.mark.parametrize(("steps", "every_steps"), [(400, 40), (40, 1000)])
+def test_a_theta_that_is_not_finite_ends_as_divergence_in_an_evaluation_too(
+    tmp_path: Path, steps: int, every_steps: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One update after the first window of 8 x 5 steps, and an evaluation of it: on the way, or at the run's end."""
+    config = tiny_config(steps=steps, learning_rate=1e20, warmup_updates=0, replay=1)
+    config = replace(config, evaluation=replace(config.evaluation, every_steps=every_steps))
+    folder = tmp_path / "run"
+    with pytest.raises(Diverged, match="policy is not finite"):
+        gdi.train(config, folder)
+    assert list((folder / "checkpoints").glob("step-*"))
+    assert len(read_lines(folder)) == 1
+    with pytest.raises(Diverged, match="policy is not finite"):
+        gdi.train(config, folder, resume=True)
+    assert "training diverged" in fails(["evaluate", str(folder)], capsys)
+
+
 @pytest.mark.parametrize("gone", ["checkpoints", "checkpoints/step-*"])
 def test_a_run_whose_checkpoints_are_gone_keeps_its_logs(
     tmp_path: Path, gone: str, capsys: pytest.CaptureFixture[str]

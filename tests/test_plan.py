@@ -47,13 +47,18 @@ def test_a_small_batch_is_one_chunk_and_workers_share_it() -> None:
     assert plan_for(two).chunk_sequences == batch // 2
 
 
-def test_saved_bytes_are_those_of_the_layers() -> None:
-    """impala-shallow without an LSTM: what the backward pass needs, counted by hand in floats."""
+@pytest.mark.parametrize(("precision", "number_bytes"), [("float32", 4), ("bfloat16", 2)])
+def test_saved_bytes_are_those_of_the_layers(precision: str, number_bytes: int) -> None:
+    """impala-shallow without an LSTM: what the backward pass needs, counted by hand in numbers."""
     config = make_config("gdi-i3", "breakout", scale="atari-cpu")
-    config = replace(config, network=replace(config.network, torso="impala-shallow", lstm_units=0, hidden_units=256))
+    config = replace(
+        config,
+        network=replace(config.network, torso="impala-shallow", lstm_units=0, hidden_units=256),
+        run=replace(config.run, precision=precision),
+    )
     network = make_network(config, ATARI.observation_shape, ATARI.num_actions, 0)
-    floats = 84 * 84 * 4 + 20 * 20 * 16 + 9 * 9 * 32 + 256  # pixels, two maps, the dense layer (ReLU in place)
-    assert saved_bytes_per_step(network, ATARI) == pytest.approx(4 * floats, rel=0.05)
+    numbers = 84 * 84 * 4 + 20 * 20 * 16 + 9 * 9 * 32 + 256  # pixels, two maps, the dense layer (ReLU in place)
+    assert saved_bytes_per_step(network, ATARI) == pytest.approx(number_bytes * numbers, rel=0.05)
 
 
 def test_what_does_not_fit_is_refused_in_one_line_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:

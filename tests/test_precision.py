@@ -13,8 +13,9 @@ import torch
 import gdi
 from gdi import policy
 from gdi.cli.main import main
-from gdi.config import Config
+from gdi.config import Config, config_from_json, config_to_json
 from gdi.envs import make_env
+from gdi.errors import UserError
 from gdi.networks import AgentInput, AgentNetwork, make_network
 from gdi.networks.precision import arithmetic
 from gdi.networks.torsos import FirstConvolution
@@ -146,21 +147,45 @@ def test_the_ceiling_is_measured_in_the_precision_of_the_run(precision: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("precision", "capability", "told"),
+    ("precision", "avx512_bf16", "amx", "told"),
     [
-        ("bfloat16", "AVX2", True),
-        ("bfloat16", "AVX512", False),
-        ("float32", "AVX2", False),
-        ("bfloat16", "SVE256", False),
+        ("bfloat16", False, False, True),
+        ("bfloat16", True, False, False),
+        ("bfloat16", False, True, False),
+        ("float32", False, False, False),
     ],
 )
 def test_a_cpu_that_only_imitates_bfloat16_is_told(
-    precision: str, capability: str, told: bool, monkeypatch: pytest.MonkeyPatch
+    precision: str, avx512_bf16: bool, amx: bool, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     system = build(atari(precision=precision))
     system.close()
     assert ("slower than float32" in system.text()) == told
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_torso_can_be_compiled(precision: str) -> None:
+    """As one graph, with the results of the plain one; the backend needs no C++ compiler, and fuses nothing."""
+    encoder = network_of(atari(precision=precision, torso="impala-shallow")).encoders[0]
+    frames = played("breakout", 2).obs.flatten(0, 1)
+    with torch.no_grad(), arithmetic(precision, CPU):
+        plain = encoder.torso(frames)
+        encoder.torso.compile(backend="aot_eager", fullgraph=True)
+        compiled = encoder.torso(frames)
+    assert torch.equal(compiled, plain)
+
+
+def test_a_run_from_before_the_setting_is_one_in_float32(tmp_path: Path) -> None:
+    config = atari(precision="float32")
+    data = json.loads(config_to_json(config))
+    del data["run"]["precision"]
+    assert config_from_json(json.dumps(data)) == config
+    del data["run"]["threads"]
+    with pytest.raises(UserError, match=r"missing field run\.threads"):
+        config_from_json(json.dumps(data))
 
 
 def test_an_unknown_precision_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import threading
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +14,11 @@ import pytest
 
 import gdi
 from gdi.api import read_config
+from gdi.cli.main import main
 from gdi.errors import UserError
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.local import build
-from gdi.runtime.lock import run_lock
+from gdi.runtime.lock import lock_holder, run_lock
 from helpers import network_of, read_lines, stop_after, tiny_config, with_lstm
 
 
@@ -150,6 +152,20 @@ def test_a_run_that_is_being_trained_is_not_resumed_by_another(tmp_path: Path) -
     with run_lock(tmp_path / "run"), pytest.raises(UserError, match="another process"):
         gdi.train(config, tmp_path / "run", resume=True)
     assert gdi.train(config, tmp_path / "run", resume=True).finished
+
+
+def test_only_a_run_on_ray_takes_another_number_of_actors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = gdi.train(tiny_config(steps=400), tmp_path / "run").run_dir
+    before = sorted(folder.iterdir())
+    for holder, words in ((None, "nobody is training"), ("local", "not being trained on Ray")):
+        with run_lock(folder, holder) if holder else nullcontext():
+            assert lock_holder(folder) == holder
+            assert main(["actors", str(folder), "3"]) == 2
+        assert words in capsys.readouterr().err
+    assert sorted(folder.iterdir()) == before
+    with run_lock(folder, "ray"):
+        assert main(["actors", str(folder), "3"]) == 0
+    assert (folder / "actors").read_text() == "3\n"
 
 
 def test_training_in_a_thread_works(tmp_path: Path) -> None:

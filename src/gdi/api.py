@@ -128,9 +128,13 @@ def lost_its_checkpoints(run_dir: Path, config: Config) -> bool:
 
 def prepare_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
     """Make the run folder, or check that it may be continued; true if it is continued. Overwrites nothing."""
+    try:
+        taken = run_dir.is_dir() and any(run_dir.iterdir())
+    except OSError as error:  # may not be looked into, or a name too long for the disk
+        raise UserError(f"{run_dir} cannot be a run folder: {error.strerror}.") from None
     if run_dir.exists() and not run_dir.is_dir():
         raise UserError(f"{run_dir} is a file: give --run-dir a folder.")
-    if run_dir.is_dir() and any(run_dir.iterdir()):
+    if taken:
         if not resume:
             raise UserError(f"{run_dir} is not empty: continue that run with --resume, or choose another --run-dir.")
         for name, old, new in differences(read_config(run_dir), config):
@@ -201,7 +205,7 @@ def train(
     with closing(console or Quiet()) as screen:
         watchers = Notices(screen)
         if runtime == "local":
-            return _train(lambda: build(config), config, folder, resume, watchers)
+            return _train(lambda: build(config), config, folder, resume, watchers, runtime)
         placement = validate_placement(placement or PlacementConfig(), config)
         from gdi.runtime.ray.cluster import cluster
 
@@ -214,10 +218,12 @@ def train(
             def place() -> System:
                 return RaySystem(config, placement, watchers.notice, wanted)
 
-            return _train(place, config, folder, resume, watchers)
+            return _train(place, config, folder, resume, watchers, runtime)
 
 
-def _train(make: Callable[[], System], config: Config, folder: Path, resume: bool, watchers: Notices) -> TrainResult:
+def _train(
+    make: Callable[[], System], config: Config, folder: Path, resume: bool, watchers: Notices, runtime: str
+) -> TrainResult:
     # Build first: an environment that cannot be trained on must leave no folder behind.
     try:
         system: System | None = make()
@@ -225,7 +231,7 @@ def _train(make: Callable[[], System], config: Config, folder: Path, resume: boo
         raise Stalled("a part was lost before the run began", str(error)) from None
     try:
         continues = prepare_run_dir(folder, config, resume=resume)
-        with run_lock(folder), closing(RunLog(folder)) as log, stop_on_signal() as stop:
+        with run_lock(folder, runtime), closing(RunLog(folder)) as log, stop_on_signal() as stop:
             watchers.add(log)
             store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, watchers.notice)
             began, losses = -1, 0  # steps at which this session began, and how many before it ended without another

@@ -17,6 +17,8 @@ from gdi.errors import UserError
 
 # Of one axis: far above the paper's 50, far below what would not fit into memory.
 MAX_BLOCKS = 100_000
+# Settings that came later, and what runs before them did: those can still be read, resumed and played.
+BEFORE_IT_WAS_A_SETTING = {"run.precision": "float32"}
 # Limits, of which infinity means none.
 MAY_BE_INFINITE = ("rho_bar", "c_bar", "clip_norm", "hang_seconds", "stall_seconds")
 
@@ -46,7 +48,8 @@ class AxisConfig:
     high: float = 50.0
     """Right end of the search range. Table H "Bandit Search Range"."""
     block_width: float = 1.0
-    """acc, width of one block in the axis's coordinate. Table H "Accuracy of Search Range"."""
+    """acc: there are (high - low) / acc blocks, which with coordinate linear are so wide. Table H "Accuracy of Search
+    Range"."""
     coordinate: Literal["linear", "log"] = "linear"
     """linear: blocks equal in the value u. log: as many blocks, equal in log(1 + u), so finer near 0."""
     fixed_value: float = 0.0
@@ -174,7 +177,7 @@ class EvaluationConfig:
     every_steps: int = 1_000_000
     """Evaluate each time this many training steps have passed, and at the end."""
     episodes: int = 32
-    """Episodes per evaluation, one per environment."""
+    """Episodes per evaluation, shared out over at most 32 environments."""
 
 
 @dataclass(frozen=True)
@@ -370,7 +373,10 @@ def config_to_json(config: Config) -> str:
 
 
 def config_from_json(text: str) -> Config:
-    """The inverse of ``config_to_json``; an unknown or missing field is an error, not a default."""
+    """The inverse of ``config_to_json``; an unknown or missing field is an error, not a default.
+
+    Except one that came later, where its value before is known.
+    """
     data = json.loads(text)
     config = _build(Config, data, "")
     assert isinstance(config, Config)
@@ -382,6 +388,8 @@ def _build(cls: type[Any], data: Any, path: str) -> Any:
         raise UserError(f"config.json: {path or 'the file'} must be an object.")
     hints = get_type_hints(cls)
     known = {f.name for f in fields(cls)}
+    later = {name: BEFORE_IT_WAS_A_SETTING.get(f"{path}{name}") for name in known - set(data)}
+    data = {**data, **{name: value for name, value in later.items() if value is not None}}
     if set(data) != known:
         odd = sorted(set(data) ^ known)
         raise UserError(f"config.json: unknown or missing field {path}{odd[0]}; it was written by another version.")

@@ -11,7 +11,7 @@ class UserError(Exception):
 
 
 class Diverged(RuntimeError):
-    """Losses or gradients were not finite too many times in a row."""
+    """Losses or gradients were not finite too many times in a row, or a policy is not."""
 
 
 def install_extra(extra: str) -> str:

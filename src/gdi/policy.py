@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gdi.errors import Diverged
+
 
 def component_log_probs(advantage: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
     """log(ε·Softmax(A1·u1)) and log((1 − ε)·Softmax(A2·u2)), each [..., A].
@@ -44,7 +46,9 @@ def family_log_probs(advantage: Tensor, index: Tensor) -> Tensor:
 
 
 def sample(probabilities: Tensor, generator: torch.Generator) -> Tensor:
-    """a ~ π: [B, A] -> [B]."""
+    """a ~ π: [B, A] -> [B]. Whoever meets a θ that is not finite, acting or evaluating, finds out here."""
+    if not probabilities.isfinite().all():
+        raise Diverged("the policy is not finite any more: lower --learner.learning-rate or the loss scales.")
     return torch.multinomial(probabilities, 1, generator=generator).squeeze(-1)
 
 

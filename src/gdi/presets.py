@@ -70,7 +70,7 @@ PRESETS = {
     "gdi-i3": Preset("one family of variables, Λ = (1/τ1, 1/τ2, ε), bandit controller", _gdi_i3),
     "gdi-h3": Preset("two families with two reward shapings, Λ = (1/τ1, 1/τ2, ε), bandit controller", _gdi_h3),
     "fixed": Preset("ablation: GDI-I0 without E, always π = Softmax(A)", _fixed),
-    "random": Preset("ablation: GDI-I3 without E, λ uniform per episode", _random),
+    "random": Preset("ablation: GDI-I3 without E, λ uniform per episode, each axis in its coordinate", _random),
     "boltzmann": Preset("ablation: GDI-I1, Λ = (1/τ), bandit controller", _boltzmann),
     "epsilon-greedy": Preset("ablation: GDI-I1, Λ = (ε), bandit controller", _epsilon_greedy),
 }

@@ -155,6 +155,7 @@ def test_bad_csv(tmp_path: Path, text: str, message: str) -> None:
     ("text", "message"),
     [
         ('{"pong": 20,', r"row 1, column \d+: not JSON"),
+        ('{"pong": ' + "[" * 100_000, r"nested too deeply"),
         ('{"pong": "abc"}', r"'pong': 'abc' is not a number"),
         ('{"pong": true}', r"'pong': True is not a number"),
         ('{"pong": [1, NaN]}', r"'pong', seed 1: 'nan' is not a finite score"),
@@ -248,6 +249,9 @@ def test_bad_run_folders(tmp_path: Path) -> None:
     broken = Path(run_folder(tmp_path / "broken", "ALE/Pong-v5", 1.0))
     (broken / "metrics.jsonl").write_text("{}\nnonsense\n{}\n")
     with pytest.raises(UserError, match=r"metrics.jsonl: row 2: not JSON"):
+        load_agents([str(broken)])
+    (broken / "config.json").write_bytes(b"\xff")
+    with pytest.raises(UserError, match=r"broken cannot be read: .*utf-8"):
         load_agents([str(broken)])
     (broken / "config.json").write_text("{}")
     with pytest.raises(UserError, match=r"config.json: does not say which environment"):

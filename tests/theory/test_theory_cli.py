@@ -143,6 +143,8 @@ def test_figures_are_drawn_once_and_never_overwritten(
     assert "does not overwrite" in capsys.readouterr().err
     assert main(["theory", "--figures", str(place / NAMES[0])]) == 2
     assert "is a file, not a directory" in capsys.readouterr().err
+    assert main(["theory", "--figures", str(place / NAMES[0] / "below")]) == 2
+    assert "cannot be made" in capsys.readouterr().err
 
 
 def test_algorithms_prints_the_table_and_its_deviations(capsys: pytest.CaptureFixture[str]) -> None:

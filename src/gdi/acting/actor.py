@@ -12,7 +12,6 @@ from gdi.acting.parameters import Parameters
 from gdi.clock import Clock
 from gdi.config import LearnerConfig
 from gdi.envs.base import VectorEnv
-from gdi.errors import Diverged
 from gdi.networks import AgentInput, AgentNetwork, FrameHistory
 from gdi.networks.frames import stack_indices
 from gdi.types import Array, EpisodeEnd, Index, Sequence, State
@@ -204,8 +203,6 @@ class Actor:
             self._state = output.state
             # The policy is a few numbers per environment: drawn on the CPU, from the run's own generator.
             probabilities = policy.probs(output.advantage[0].cpu(), torch.from_numpy(self._index))
-            if not probabilities.isfinite().all():
-                raise Diverged("the policy is not finite any more: lower --learner.learning-rate or the loss scales.")
             action = policy.sample(probabilities, self._generator)
             taken = probabilities.gather(1, action.unsqueeze(1)).squeeze(1)
         return action.numpy(), taken.numpy()

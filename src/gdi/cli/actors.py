@@ -19,14 +19,17 @@ def run(argv: list[str]) -> int:
     args = parser.parse_args(argv)
 
     from gdi.api import read_config
-    from gdi.runtime.lock import is_locked
+    from gdi.runtime.lock import lock_holder
     from gdi.runtime.ray.wanted import want_actors
 
     read_config(args.run_dir)  # a run folder, then
     if args.actors < 1:
         raise UserError(f"a run needs at least one actor, not {args.actors}.")
-    if not is_locked(args.run_dir):
+    holder = lock_holder(args.run_dir)
+    if holder is None:
         raise UserError(f"nobody is training {args.run_dir} now: start it with --placement.actors {args.actors}.")
+    if holder != "ray":
+        raise UserError(f"{args.run_dir} is not being trained on Ray, and only there has a run actors of its own.")
     want_actors(args.run_dir, args.actors)
     print(f"{args.run_dir} will go on with {args.actors} actors; its console tells when they join or leave.")
     return 0

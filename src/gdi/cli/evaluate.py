@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from gdi.cli.parsing import OneLineParser, whole_number
-from gdi.errors import UserError
+from gdi.errors import Diverged, UserError
 
 
 def run(argv: list[str]) -> int:
@@ -39,7 +39,10 @@ def run(argv: list[str]) -> int:
     agent = load(args.run_dir, best=args.best, seed=args.seed, warn=warn)
     if args.video is not None:
         agent.check_recording(args.video)  # before the evaluation, which may take long
-    result = agent.evaluate(args.episodes, args.seed)
+    try:
+        result = agent.evaluate(args.episodes, args.seed)
+    except Diverged:
+        raise UserError(f"the policy of {args.run_dir} is not finite: its training diverged. Try --best.") from None
     if args.json:
         told = {**result.to_dict(), "steps": agent.steps, "seed": args.seed}
         if args.video is not None:

@@ -33,7 +33,8 @@ PLACEMENT = PlacementConfig()
 
 @dataclass(frozen=True)
 class Sections:
-    """Every other setting, by section. The defaults shown are those of the chosen preset and scale."""
+    """Every other setting, by section. "Table H" is the paper's table of hyperparameters, the quoted words are its row;
+    words such as alg:bva are labels in the paper's LaTeX source."""
 
     env: EnvConfig
     index_space: IndexSpaceConfig
@@ -72,7 +73,9 @@ def make_parser() -> OneLineParser:
         add_help=False,
     )
     parser.add_argument("--env", help="environment id, for example CartPole-v1, MinAtar/Breakout-v0 or pong")
-    parser.add_argument("--steps", type=whole_number, help="environment transitions to train on (1e6 is fine)")
+    parser.add_argument(
+        "--steps", type=whole_number, help="environment transitions to train on, such as 1e6 (default: the scale's)"
+    )
     parser.add_argument("--seed", type=whole_number, help="every random choice descends from it (default: 0)")
     parser.add_argument("--scale", help=f"one of {', '.join(SCALES)} (default: what fits the environment)")
     parser.add_argument("--run-dir", type=Path, help="where the run is kept (default: a new folder under runs/)")
@@ -162,6 +165,10 @@ def run(argv: list[str]) -> int:
         preset, options = split_preset([word for word in argv if word not in ("-h", "--help")])
         args, _ = make_parser().parse_known_args(options)
         shown = make_config(preset or "gdi-i3", args.env or "", scale=args.scale)
+        told = (
+            f"Defaults below are those of {shown.preset} at scale {shown.scale}, which trains for {shown.steps:,} steps"
+        )
+        print(f"{told}; with another PRESET, --env or --scale, --help shows theirs.\n")
         print(fields_help(Sections(**{name: getattr(shown, name) for name in SECTION_NAMES}), PROG))
         return 0
     choice = parse(argv)

@@ -3,7 +3,7 @@
 ``Toy/Counting-v0``: the observation is [episode number, step in episode, 0]; the reward is the step count. Episodes
 last 5 steps + copy number, ending in turn by termination and truncation, so any off-by-one shows in a number.
 ``Toy/Chain-v0``: walk right 8 cells for reward 1; any left step returns to the start.
-``Toy/Surface-v0``: a two-action step per episode, whose mean reward peaks at a known rate of action 1: the known return
+``Toy/Surface-v0``: 20 steps of two actions, and a return that peaks at a known rate of action 1: the known return
 surface over ε and temperature that a controller must climb.
 """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+
 import torch
 
 
@@ -20,9 +22,18 @@ def arithmetic_dtype(device: torch.device) -> torch.dtype:
     return torch.float32
 
 
+def computes_bfloat16(device: torch.device) -> bool:
+    """False where bfloat16 would be imitated, which is slower than float32; true, too, where that cannot be told."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return True
+    # AVX-512 alone is not enough. These names are torch's own, without a promise to stay.
+    asked = [getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")]
+    return None in asked or any(bool(has()) for has in asked if has is not None)
+
+
 def precision_warning(precision: str, device: torch.device) -> str:
-    """A sentence where bfloat16 would be imitated by float32 kernels: on x86 processors without AVX-512."""
-    imitated = device.type == "cpu" and torch.backends.cpu.get_cpu_capability() == "AVX2"
-    if precision == "bfloat16" and imitated:
-        return "This CPU has no bfloat16 arithmetic: --run.precision bfloat16 is slower than float32 here."
+    if precision == "bfloat16" and not computes_bfloat16(device):
+        return "There is no bfloat16 arithmetic here: --run.precision bfloat16 is imitated, and slower than float32."
     return ""

@@ -28,6 +28,10 @@ class Averages:
         self._sums, self._counts, self.since_steps = {}, {}, steps
         return means
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._sums
+
     def state_dict(self) -> State:
         return {"sums": dict(self._sums), "counts": dict(self._counts), "since_steps": self.since_steps}
 

@@ -57,7 +57,12 @@ def make_learner(
     spec = probe.spec
     probe.close()
     seed = child_seed(config.seed, "network")
-    network = make_network(config, spec.observation_shape, spec.num_actions, seed)
+    try:
+        network = make_network(config, spec.observation_shape, spec.num_actions, seed)
+    except RuntimeError as error:
+        if "alloc" not in str(error):  # torch has no error of its own for this
+            raise
+        raise UserError("this network does not fit into memory: lower --network.hidden-units or lstm-units.") from None
     plan = plan_memory(config, spec, network)
     check_fits(plan, memory_bytes())
     return Learner(network, config, device, plan.chunk_sequences, group), spec, plan

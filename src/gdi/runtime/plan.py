@@ -87,26 +87,33 @@ def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryP
 
 
 def saved_bytes_per_step(network: AgentNetwork, spec: EnvSpec) -> int:
-    """What autograd keeps of one step for the backward pass, each memory block counted once; θ itself not counted."""
-    own = {p.untyped_storage().data_ptr() for p in network.parameters()}
+    """What autograd keeps of each step for the backward pass: what one stretch keeps more than a shorter one.
+
+    So weights do not count, nor copies of them in another precision, of which a stretch of any length keeps one.
+    """
+    few, many = 4, 8
+    more = _saved_bytes(network, spec, many) - _saved_bytes(network, spec, few)
+    return math.ceil(more / (many - few))
+
+
+def _saved_bytes(network: AgentNetwork, spec: EnvSpec, steps: int) -> int:
+    """Of one sequence of so many steps, each memory block counted once."""
     kept: dict[int, int] = {}
     held: list[Tensor] = []  # until all are counted, so that no block is freed and its address used again
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            held.append(tensor)
-            kept[storage.data_ptr()] = storage.nbytes()
+        held.append(tensor)
+        kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    steps = 4
     obs = torch.from_numpy(np.zeros((steps, 1, *spec.observation_shape), spec.observation_dtype))
     inputs = AgentInput(
         obs, torch.zeros(steps, 1, dtype=torch.bool), torch.zeros(steps, 1, dtype=torch.int64), torch.zeros(steps, 1)
     )
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         network(inputs, network.initial_state(1))
-    return math.ceil(sum(kept.values()) / steps)
+    return sum(kept.values())
 
 
 def memory_bytes() -> int | None:

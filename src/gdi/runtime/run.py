@@ -155,14 +155,18 @@ class Run:
                 self._record(iteration)
                 # Also when a stop was asked for: a resumed run would do it a window later than one never stopped.
                 self._do_what_is_due(stop)
+            if stop():
+                self._save()
+                return self._evaluation
+            return self._finish(stop)
         except Diverged:
-            self._log_training()
+            if not self._averages.is_empty or self._last["log"] < self.steps:
+                self._log_training()
             self._save()
             raise
-        if stop():
-            self._save()
-            return self._evaluation
-        # The end of training is always logged and evaluated; it is the result.
+
+    def _finish(self, stop: Callable[[], bool]) -> Evaluation | None:
+        """The end of training is always logged and evaluated; it is the result."""
         if self._last["log"] < self.steps:
             self._log_training()
         self._end_evaluation(stop, wait=True)  # of one that was begun before

@@ -279,6 +279,8 @@ class _Json(_Reader):
             content = json.loads(text, object_pairs_hook=self._no_doubles)
         except json.JSONDecodeError as error:
             raise UserError(f"{self.path}: row {error.lineno}, column {error.colno}: not JSON: {error.msg}.") from None
+        except RecursionError:
+            raise UserError(f"{self.path}: nested too deeply to be scores.") from None
         if isinstance(content, list):
             return [entry for number, record in enumerate(content, 1) for entry in self._record(number, record)]
         if not isinstance(content, dict):
@@ -356,14 +358,18 @@ def _read_run(folder: Path) -> tuple[Entry, float, str]:
             f"{folder} is a directory, and not a run folder of `gdi train` (those have config.json and metrics.jsonl)."
         )
     try:
-        env_id = str(json.loads(config.read_text(encoding="utf-8"))["env"]["id"])
+        lines = metrics.read_text(encoding="utf-8").split("\n")
+        settings = config.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{folder} cannot be read: {error}.") from None
+    try:
+        env_id = str(json.loads(settings)["env"]["id"])
     except (json.JSONDecodeError, KeyError, TypeError):
         raise UserError(f"{config}: does not say which environment the run was on.") from None
     game = find_game(env_id)
     if game is None or game in OUTSIDE:
         raise UserError(f"{folder}: its environment {env_id!r} is not one of the 57 Atari games.")
     last: dict[str, Any] | None = None
-    lines = metrics.read_text(encoding="utf-8").split("\n")
     # What follows the last newline is a line that a run in progress has not finished writing.
     for number, line in enumerate(lines[:-1], 1):
         try:

@@ -31,11 +31,15 @@ TITLES = {
 
 
 def refuse_to_overwrite(directory: Path) -> None:
-    """Raise before any work is done: matplotlib missing, not a directory, or a picture already there."""
+    """Raise before any work is done: matplotlib missing, no directory can be made, or a picture already there."""
     if find_spec("matplotlib") is None:
         raise UserError(f"--figures needs matplotlib: {install_extra('report')}.")
     if directory.exists() and not directory.is_dir():
         raise UserError(f"--figures {directory} is a file, not a directory.")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--figures {directory} cannot be made: {error.strerror}.") from None
     for name in NAMES:
         if (directory / name).exists():
             raise UserError(

@@ -11,7 +11,7 @@ from ray.exceptions import (
     RayTaskError,
 )
 
-from gdi.errors import UserError
+from gdi.errors import Diverged, UserError
 from gdi.learner.group import GroupBroken
 from gdi.runtime.faults import PartLost
 
@@ -36,13 +36,13 @@ def is_loss(error: Exception) -> bool:
 
 
 def told(error: Exception) -> Exception:
-    """As what a run raises it: bad input, a part to replace, or a mistake with its traceback."""
-    if (bad_input := user_error(error)) is not None:
-        return bad_input
+    """As what a run raises it: its own error, a part to replace, or a mistake with its traceback."""
+    if (own := run_error(error)) is not None:
+        return own
     return PartLost(reason(error)) if is_loss(error) else RuntimeError(reason(error))
 
 
-def user_error(error: Exception) -> UserError | None:
-    """Bad input that was only noticed in another process."""
+def run_error(error: Exception) -> UserError | Diverged | None:
+    """Bad input or divergence that was noticed in another process, and would be in any that took its place."""
     cause = error.cause if isinstance(error, RayTaskError) else error
-    return cause if isinstance(cause, UserError) else None
+    return cause if isinstance(cause, (UserError, Diverged)) else None

@@ -18,7 +18,7 @@ from ray.exceptions import RayError
 from gdi.placement import PlacementConfig
 from gdi.runtime.faults import Stalled
 from gdi.runtime.ray.acting import Report
-from gdi.runtime.ray.failures import in_a_line, reason, user_error
+from gdi.runtime.ray.failures import in_a_line, reason, run_error
 from gdi.runtime.ray.processes import TICK_SECONDS, Handle, Ref
 from gdi.types import State
 
@@ -174,8 +174,8 @@ class ActorPool:
         try:
             report: Report = ray.get(reference)
         except RayError as error:
-            if (bad_input := user_error(error)) is not None:  # an environment's NaN: another actor would meet it, too
-                raise bad_input from None
+            if (own := run_error(error)) is not None:  # an environment's NaN: another actor would meet it, too
+                raise own from None
             self._lose(member, reason(error))
             return None
         task = member.tasks.popleft()
@@ -197,8 +197,8 @@ class ActorPool:
                 ray.get(reference)
             except RayError as error:
                 # Of the first actors: the run's own mistake. Of one on a node that came later: that node's.
-                if (bad_input := user_error(error)) is not None and not self._any_delivered:
-                    raise bad_input from None
+                if (own := run_error(error)) is not None and not self._any_delivered:
+                    raise own from None
                 self._lose(member, reason(error))
                 continue
             member.ready, member.state, member.busy_since = True, None, time.monotonic()
