@@ -39,9 +39,19 @@ def test_the_example_runs_as_printed(page: str, tmp_path: Path, monkeypatch: pyt
     assert list((tmp_path / "runs").iterdir())
 
 
+def test_the_example_of_settings_trains_with_them_and_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"gdi": gdi, "config": tiny_config("CartPole-v1", steps=300)}
+    exec(python_blocks(ROOT / "docs/start.md")[1], names)
+    assert gdi.load(names["result"].run_dir).config.learner.replay == 4
+    assert "training for 300 steps" in capsys.readouterr().err
+
+
 def test_the_atari_example_gives_what_an_agent_takes() -> None:
     names: dict[str, Any] = {}
-    exec(python_blocks(ROOT / "docs/start.md")[1], names)
+    exec(python_blocks(ROOT / "docs/start.md")[2], names)
     ours = make_env(EnvConfig("ALE/Pong-v5", 1, protocol="paper"))
     env = names["env"]
     assert env.observation_space.shape == ours.spec.frame_shape
