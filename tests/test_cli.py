@@ -67,6 +67,17 @@ def test_evaluate(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 episodes" in capsys.readouterr().out
 
 
+def test_evaluate_under_a_given_index(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """1/τ = 0 is the uniform policy whatever θ is, and ε only says which of two components is drawn from."""
+    told = {}
+    for index in ("0,0,1", "0,300,1", "0,300,0", "300,0,1"):
+        assert main(["evaluate", str(run_dir), "--json", "--index", index]) == 0
+        told[index] = json.loads(capsys.readouterr().out)
+    assert told["0,300,0"]["index"] == {"inverse_tau_1": 0.0, "inverse_tau_2": 300.0, "epsilon": 0.0}
+    assert told["0,0,1"]["mean"] == told["0,300,1"]["mean"]
+    assert told["0,300,0"]["mean"] == told["300,0,1"]["mean"] != told["0,0,1"]["mean"]
+
+
 def test_presets_lists_every_preset_and_scale(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["presets", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
@@ -150,6 +161,10 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--env", "CartPole-v1", "--index-space.epsilon.block-width", "1e-12"], "blocks: widen it"),
         (["train", "--env", "CartPole-v1", "--run-dir", "x" * 300], "cannot be a run folder"),
         (["train", "--env", "CartPole-v1", "--network.hidden-units", "5000000"], "does not fit into memory"),
+        (["evaluate", "x", "--index", "1,2"], "three numbers"),
+        (["evaluate", "x", "--index", "1,nan,0.5"], "1/τ must be 0 or more"),
+        (["evaluate", "x", "--index", "1,2,1.5"], "ε in [0, 1]"),
+        (["evaluate", "x", "--index", "1,2,1", "--video", "x.mp4"], "no --index with it"),
         (["evaluate"], "run_dir"),
         (["evaluate", "no/such/run"], "no run folder"),
     ],

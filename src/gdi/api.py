@@ -333,15 +333,19 @@ class Agent:
             self._action = int(policy.sample(probabilities, self._generator)[0])
         return self._action + self.spec.first_action
 
-    def evaluate(self, episodes: int = 32, seed: int = 0) -> Evaluation:
-        """Play whole episodes in separate environments."""
+    def evaluate(self, episodes: int = 32, seed: int = 0, index: Index | None = None) -> Evaluation:
+        """Play whole episodes in separate environments: with the controller's best λ, or all with λ = ``index``."""
+
+        def propose(env: int, rng: np.random.Generator) -> Index:
+            return self._propose(env, rng) if index is None else index
+
         evaluator = Evaluator(
             self.config.env,
             make_env(self.config.env, num_envs_for(episodes)),
             make_network(self.config, self.spec.observation_shape, self.spec.num_actions, 0),
         )
         try:
-            evaluation = evaluator.evaluate(self._params, self._propose, episodes, child_seed(seed, "evaluate"))
+            evaluation = evaluator.evaluate(self._params, propose, episodes, child_seed(seed, "evaluate"))
             assert evaluation is not None  # nobody asked it to stop
             return evaluation
         finally:

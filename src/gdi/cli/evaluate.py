@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import math
 import sys
 from pathlib import Path
 
 from gdi.cli.parsing import OneLineParser, whole_number
 from gdi.errors import Diverged, UserError
+from gdi.types import Index
+
+
+def index(text: str) -> Index:
+    """``100,300,0.5``."""
+    try:
+        found = Index(*(float(word) for word in text.split(",")))
+    except (ValueError, TypeError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not three numbers such as 100,300,0.5") from None
+    if not (0 <= found.inverse_tau_1 < math.inf and 0 <= found.inverse_tau_2 < math.inf and 0 <= found.epsilon <= 1):
+        raise argparse.ArgumentTypeError(f"{text!r}: 1/τ must be 0 or more, and ε in [0, 1]")
+    return found
 
 
 def run(argv: list[str]) -> int:
@@ -16,6 +30,9 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--episodes", type=whole_number, default=32, help="whole episodes to play (default: 32)")
     parser.add_argument("--seed", type=whole_number, default=0, help="of environments and actions (default: 0)")
     parser.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the newest")
+    parser.add_argument(
+        "--index", type=index, metavar="U1,U2,EPSILON", help="play with this λ = (1/τ1, 1/τ2, ε), not the controller's"
+    )
     parser.add_argument("--video", type=Path, help="Atari only: also record an episode, as this mp4 file (must be new)")
     parser.add_argument("--video-episodes", type=whole_number, help="episodes in the video (default: 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
@@ -24,6 +41,8 @@ def run(argv: list[str]) -> int:
         raise UserError(f"--episodes must be greater than 0, not {args.episodes}.")
     if args.seed < 0:
         raise UserError(f"--seed must be 0 or more, not {args.seed}.")
+    if args.index is not None and args.video is not None:
+        raise UserError("--video shows the controller's λ: no --index with it.")
     if args.video_episodes is not None and args.video is None:
         raise UserError("--video-episodes needs --video.")
     video_episodes = 1 if args.video_episodes is None else args.video_episodes
@@ -40,11 +59,13 @@ def run(argv: list[str]) -> int:
     if args.video is not None:
         agent.check_recording(args.video)  # before the evaluation, which may take long
     try:
-        result = agent.evaluate(args.episodes, args.seed)
+        result = agent.evaluate(args.episodes, args.seed, args.index)
     except Diverged:
         raise UserError(f"the policy of {args.run_dir} is not finite: its training diverged. Try --best.") from None
     if args.json:
         told = {**result.to_dict(), "steps": agent.steps, "seed": args.seed}
+        if args.index is not None:
+            told["index"] = args.index._asdict()
         if args.video is not None:
             recorded = [episode.to_dict() for episode in agent.record(args.video, video_episodes, args.seed)]
             told["video"] = {"path": str(args.video), "episodes": recorded}
