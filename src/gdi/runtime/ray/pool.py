@@ -174,7 +174,7 @@ class ActorPool:
         try:
             report: Report = ray.get(reference)
         except RayError as error:
-            if (own := run_error(error)) is not None:  # an environment's NaN: another actor would meet it, too
+            if (own := run_error(error)) is not None:  # a NaN of environment or θ: others would meet it, too
                 raise own from None
             self._lose(member, reason(error))
             return None
