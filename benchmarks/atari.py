@@ -48,7 +48,7 @@ def time_ppo(seconds: float, *, defaults: bool) -> dict[str, float]:
     from sb3_contrib import RecurrentPPO
 
     from gdi.config import EnvConfig
-    from peers import Games
+    from peers import Games, silence
 
     games = Games(EnvConfig("ALE/Breakout-v5", ENVS, protocol="paper"))
     torch.set_num_threads(os.cpu_count() or 1)
@@ -66,6 +66,7 @@ def time_ppo(seconds: float, *, defaults: bool) -> dict[str, float]:
         device="cpu",
         seed=0,
     )
+    silence(model)
     model.learn(4 * ENVS * ROLLOUT)  # first times are not training
     rates = []
     for _ in range(SLICES):

@@ -1,4 +1,4 @@
-"""Our vector environments as Stable-Baselines3 sees them, so that both sides of a comparison step the same code."""
+"""What the comparisons with Stable-Baselines3 share: our vector environments as it sees them, and no log of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecEnv
 
 from gdi.config import EnvConfig
@@ -13,10 +15,16 @@ from gdi.envs import make_env
 from gdi.networks import FrameHistory
 
 
+def silence(model: BaseAlgorithm) -> None:
+    """Stable-Baselines3 leaves a new folder in the temporary directory at every ``learn``, unless a logger is given."""
+    model.set_logger(Logger(None, []))
+
+
 class Games(VecEnv):
     """Channel-first images: bytes stay bytes (SB3 scales them), booleans become floats.
 
-    A reset takes a step of its own and is no transition, for both sides; ``transitions`` counts the others.
+    Both sides of a comparison step this same code. A reset takes a step of its own and is no transition, for both
+    sides; ``transitions`` counts the others.
     """
 
     def __init__(self, config: EnvConfig) -> None:

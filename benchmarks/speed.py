@@ -58,7 +58,7 @@ def time_ppo(steps: int) -> float:
     from torch import nn
 
     from gdi.config import EnvConfig
-    from peers import Games
+    from peers import Games, silence
 
     class Features(BaseFeaturesExtractor):
         def __init__(self, space: gymnasium.Space[Any]) -> None:
@@ -85,6 +85,7 @@ def time_ppo(steps: int) -> float:
         device="cpu",
         seed=0,
     )
+    silence(model)
     model.learn(ENVS * ROLLOUT * 4)  # first times are not training
     before, begin = games.transitions, time.perf_counter()
     model.learn(steps, reset_num_timesteps=False)

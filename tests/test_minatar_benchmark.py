@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -477,6 +478,13 @@ def test_a_peer_honours_its_seed_and_is_not_changed_by_evaluation(monkeypatch: p
     # Training, not only evaluation, depends on the seed.
     monkeypatch.setattr(peers, "child_seed", lambda seed, *name: child_seed(7 if "evaluation" in name else seed, *name))
     assert flat(peer("ppo", 1, 400))[-1] != flat(peer("ppo", 2, 400))[-1]
+
+
+@pytest.mark.usefixtures("small_ppo")
+def test_a_peer_leaves_nothing_in_the_temporary_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    peer("ppo", 1, 400)
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_evaluation_plays_one_episode_in_each_environment(monkeypatch: pytest.MonkeyPatch) -> None:

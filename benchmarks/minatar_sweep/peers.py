@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from benchmarks.minatar_sweep import peer_settings as given
 from benchmarks.minatar_sweep.agents import EPISODES, evaluate_every_steps
+from benchmarks.peers import silence
 from gdi.config import EnvConfig
 from gdi.envs import make_env
 from gdi.seeds import child_seed
@@ -170,6 +171,7 @@ def train_peer(name: str, env_id: str, seed: int, steps: int, tell: Callable[[in
     torch.set_num_threads(1)
     env = DummyVecEnv([lambda: OneGame(env_id) for _ in range(given.ENVS[name])])
     model, act = MAKE[name](env, steps, child_seed(seed, name))
+    silence(model)
     found: list[PeerEvaluation] = []
     began = time.perf_counter()
 
