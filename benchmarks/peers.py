@@ -63,7 +63,7 @@ class Games(VecEnv):
 
     def set_attr(self, name: str, value: Any, indices: Any = None) -> None: ...
 
-    def env_method(self, name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
         return [None] * self.num_envs
 
     def env_is_wrapped(self, wrapper: Any, indices: Any = None) -> list[bool]:
