@@ -20,7 +20,7 @@ import pytest
 
 import gdi
 from gdi.config import Config
-from gdi.errors import UserError
+from gdi.errors import Diverged, UserError
 from gdi.placement import PlacementConfig
 from gdi.runtime.faults import Stalled
 from gdi.types import Index
@@ -468,6 +468,24 @@ def test_an_environment_that_always_fails_stops_the_run_with_its_traceback(
 def test_an_environment_that_is_not_finite_is_bad_input_as_it_is_locally(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="gave a reward that is not finite"):
         gdi.train(tiny_config("ray_worlds:NotFinite-v0"), tmp_path / "run", runtime="ray", placement=QUICK)
+
+
+@pytest.mark.usefixtures("_ray")
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learning_rate": 1e20, "batch_size_sequences": 16, "replay": 1, "replay_span_windows": 1}, "policy is not"),
+        ({"learning_rate": 1e30, "batch_size_sequences": 2, "max_nonfinite_updates": 1}, "in a row were not finite"),
+    ],
+    ids=["acting", "learning"],
+)
+def test_a_divergence_is_told_and_saved_as_it_is_locally(
+    tmp_path: Path, settings: dict[str, Any], message: str
+) -> None:
+    config = tiny_config(warmup_updates=0, **settings)
+    with pytest.raises(Diverged, match=message):
+        gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
+    assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
 
 
 def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_takes_other_actors(
