@@ -13,7 +13,7 @@ help:
 	@echo "make bench      training speed beside Stable-Baselines3's PPO"
 	@echo "make bench-atari  the same on Atari, beside sb3-contrib's RecurrentPPO"
 	@echo "make bench-minatar-quick  GDI beside PPO on two MinAtar games, in minutes"
-	@echo "make bench-minatar  the whole sweep with the paper's ablation, in many hours; it resumes"
+	@echo "make bench-minatar  the whole sweep with the paper's ablation afresh, in many hours; it resumes"
 	@echo "make bench-ray  training speed on Ray beside the local runtime"
 	@echo "make setup      only install, into .venv"
 	@echo "make lint / typecheck / clean"
@@ -60,8 +60,8 @@ bench-ray: $(VENV)/.dev
 
 # Both resume: what is finished is skipped, and Ctrl-C is safe.
 bench-minatar: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.minatar_sweep
-	$(BIN)/python -m benchmarks.minatar_sweep.analysis
+	$(BIN)/python -m benchmarks.minatar_sweep --results runs/minatar/results
+	$(BIN)/python -m benchmarks.minatar_sweep.analysis --results runs/minatar/results --out runs/minatar
 
 bench-minatar-quick: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.minatar_sweep --quick
