@@ -22,6 +22,7 @@ from rounds import SPEED, in_turns, machine, median
 
 ENV = "MinAtar/Breakout-v0"
 ENVS, ROLLOUT, PASSES, HIDDEN = 64, 20, 8, 128
+LEAST_STEPS = 25_000  # two lines of a log that has one every 10,000 steps
 
 
 def time_gdi(steps: int) -> float:
@@ -99,6 +100,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--agent", choices=["gdi", "ppo"], help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.steps < LEAST_STEPS:
+        parser.error(f"--steps must be at least {LEAST_STEPS}: speed is taken between two lines of the log")
     if args.agent:
         print(json.dumps({SPEED: {"gdi": time_gdi, "ppo": time_ppo}[args.agent](args.steps)}))
         return
