@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 # Everything goes through the pins; torch first and by its pin, so that no other package pulls another build in.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help setup demo test lint typecheck bench bench-atari bench-minatar bench-minatar-quick bench-ray clean
+.PHONY: help setup demo test test-fast lint typecheck bench bench-atari bench-minatar bench-minatar-quick bench-ray clean
 
 help:
 	@echo "make demo       train GDI on MinAtar Breakout, live, in a few minutes (runs/demo)"
 	@echo "make test       lint, types and all tests"
+	@echo "make test-fast  the inner loop: all but Ray, the long Atari tables and kills"
 	@echo "make bench      training speed beside Stable-Baselines3's PPO"
 	@echo "make bench-atari  the same on Atari, beside sb3-contrib's RecurrentPPO"
 	@echo "make bench-minatar-quick  GDI beside PPO on two MinAtar games, in minutes"
@@ -47,7 +48,10 @@ typecheck: $(VENV)/.dev
 	$(BIN)/mypy
 
 test: lint typecheck
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-fast: lint typecheck
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ray and not atari_tables and not kill"
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py

@@ -37,9 +37,9 @@ LABELS = {
 GDI = [
     *("bench", "gdi-i3", "--env", GAME, "--scale", "atari-cpu", "--env.num-envs", str(ENVS)),
     *("--network.torso", "nature", "--network.hidden-units", "512", "--network.lstm-units", "256"),
-    *("--learner.batch-size-sequences", str(BATCH_SEQUENCES), "--learner.sequence-steps", str(ROLLOUT)),
-    *("--learner.replay", str(PASSES), "--learner.replay-span-windows", str(PASSES), "--json"),
-    *("--learner.workers", str(os.cpu_count() or 1), "--run.overlap"),
+    *("--data.batch-size-sequences", str(BATCH_SEQUENCES), "--data.sequence-steps", str(ROLLOUT)),
+    *("--data.replay", str(PASSES), "--data.replay-span-windows", str(PASSES), "--json"),
+    *("--run.workers", str(os.cpu_count() or 1), "--run.overlap"),
 ]
 
 

@@ -16,8 +16,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from gdi.api import read_config
-from gdi.report.runlog import read_metrics
+from gdi.runtime.folder import read_config
+from gdi.runtime.runlog import read_metrics
 from gdi.scores.games import GAMES, find_game
 from gdi.scores.reference import load_reference
 

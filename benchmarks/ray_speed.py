@@ -28,7 +28,7 @@ def measure(side: str, env: str, steps: int) -> dict[str, float]:
     """One training. ``side`` is ray and the number of actors, or local with the environments of one of so many."""
     import gdi
     from gdi.placement import PlacementConfig
-    from gdi.report.runlog import read_metrics
+    from gdi.runtime.runlog import read_metrics
 
     runtime, actors = side.split("/")
     config = gdi.make_config("gdi-i3", env, steps=steps, seed=0)

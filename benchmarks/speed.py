@@ -30,15 +30,15 @@ def time_gdi(steps: int) -> float:
     from dataclasses import replace
 
     import gdi
-    from gdi.report.runlog import read_metrics
+    from gdi.runtime.runlog import read_metrics
 
     config = gdi.make_config("gdi-i3", ENV, scale="minatar", steps=steps, seed=0)
-    learner = replace(config.learner, sequence_steps=ROLLOUT, batch_size_sequences=ENVS, replay=PASSES)
+    data = replace(config.data, sequence_steps=ROLLOUT, batch_size_sequences=ENVS, replay=PASSES)
     config = replace(
         config,
         env=replace(config.env, num_envs=ENVS),
         network=replace(config.network, hidden_units=HIDDEN),
-        learner=learner,
+        data=data,
         evaluation=replace(config.evaluation, every_steps=10 * steps, episodes=1),
         run=replace(config.run, checkpoint_every_steps=10 * steps),
     )

@@ -15,18 +15,21 @@ import torch
 
 from gdi.acting.actor import Actor
 from gdi.acting.parameters import ParameterServer
+from gdi.acting.player import Player
+from gdi.algorithms import Transitions, make_algorithm
 from gdi.cli.main import main
 from gdi.clock import Clock
-from gdi.config import Config, LearnerConfig
+from gdi.config import Config
 from gdi.envs.base import VectorEnv
-from gdi.networks import AgentNetwork, make_network
+from gdi.networks import AgentNetwork, Seen
+from gdi.networks import make_network as make_network_of
 from gdi.presets import make_config
 from gdi.runtime.checkpoint import CheckpointStore
-from gdi.types import EpisodeEnd, Index, Sequence
+from gdi.types import EpisodeEnd, Window
 
 
 def tiny_config(
-    env: str = "MinAtar/Breakout-v0", preset: str = "gdi-i3", *, steps: int = 2000, **learner: Any
+    env: str = "MinAtar/Breakout-v0", preset: str = "gdi-i3", *, steps: int = 2000, **settings: Any
 ) -> Config:
     """A run of a second or two: few environments, short windows, a small network."""
     config = make_config(preset, env, steps=steps, seed=7)
@@ -37,14 +40,27 @@ def tiny_config(
         "replay_span_windows": 4,
         "warmup_updates": 10,
     }
-    return replace(
+    config = replace(
         config,
         env=replace(config.env, num_envs=8),
         network=replace(config.network, hidden_units=16),
-        learner=replace(config.learner, **{**sizes, **learner}),
         evaluation=replace(config.evaluation, every_steps=1000, episodes=4),
         run=replace(config.run, log_every_steps=250, checkpoint_every_steps=500, threads=1, device="cpu"),
     )
+    return change(config, **{**sizes, **settings})
+
+
+def change(config: Config, **settings: Any) -> Config:
+    """The config with these fields of data, optimizer, learner, run or network, whichever has one of that name."""
+    for name, value in settings.items():
+        sections = ("data", "optimizer", "learner", "run", "network")
+        section = next(section for section in sections if hasattr(getattr(config, section), name))
+        config = replace(config, **{section: replace(getattr(config, section), **{name: value})})
+    return config
+
+
+def make_network(config: Config, observation_shape: tuple[int, ...], num_actions: int, seed: int) -> AgentNetwork:
+    return make_network_of(config, make_algorithm(config), observation_shape, num_actions, seed)
 
 
 def with_lstm(config: Config, units: int = 8) -> Config:
@@ -58,13 +74,14 @@ def make_actor(env: VectorEnv, config: Config, seed: int = 0) -> tuple[Actor, Ag
     randomise_advantages(network)
     parameters = ParameterServer({k: v.clone() for k, v in network.state_dict().items()})
     actor = Actor(
-        env=env,
-        network=make_network(config, shape, actions, seed + 1),
-        parameters=parameters,
-        config=config.learner,
+        env,
+        Player(make_algorithm(config), make_network(config, shape, actions, seed + 1), env.num_envs, env.spec),
+        parameters,
+        config.data,
+        3,
         generator=torch.Generator().manual_seed(seed),
-        clock=Clock(),
         env_seed=seed,
+        clock=Clock(),
     )
     return actor, network
 
@@ -78,15 +95,14 @@ def randomise_advantages(network: AgentNetwork) -> None:
                 parameter.copy_(torch.randn(parameter.shape, generator=generator))
 
 
-def collect_windows(actor: Actor, count: int) -> list[Sequence]:
-    return [actor.collect(lambda envs: [Index(1.0, 2.0, 0.5)] * len(envs), 10**9)[0] for _ in range(count)]
+def collect_windows(actor: Actor, count: int) -> list[Window]:
+    return [actor.collect(lambda envs: [(1.0, 2.0, 0.5)] * len(envs), 10**9)[0] for _ in range(count)]
 
 
-def random_batch(config: Config, spec: Any, batch: int, seed: int = 0) -> Sequence:
+def random_batch(config: Config, spec: Any, batch: int, seed: int = 0) -> Window:
     """A batch of noise with episodes that end and start as the time convention says."""
     rng = np.random.default_rng(seed)
-    learner: LearnerConfig = config.learner
-    length = learner.burn_in_steps + learner.sequence_steps
+    length = config.data.window_steps
     ended = rng.random((length, batch)) < 0.15
     ended[1:] &= ~ended[:-1]
     resets = np.zeros_like(ended)
@@ -94,7 +110,7 @@ def random_batch(config: Config, spec: Any, batch: int, seed: int = 0) -> Sequen
     starts = np.zeros((length + 1, batch), bool)
     starts[1:] = resets
     by_time_limit = rng.random((length, batch)) < 0.5
-    return Sequence(
+    return Window(
         obs=rng.standard_normal((length + 1, batch, *spec.observation_shape)).astype(np.float32),
         episode_start=starts,
         previous_action=rng.integers(spec.num_actions, size=(length + 1, batch)),
@@ -105,15 +121,23 @@ def random_batch(config: Config, spec: Any, batch: int, seed: int = 0) -> Sequen
         truncated=ended & by_time_limit,
         valid=~resets,
         behavior_prob=rng.uniform(0.2, 1.0, (length, batch)).astype(np.float32),
-        index=np.stack(
-            [rng.uniform(0, 3, (length, batch)), rng.uniform(0, 3, (length, batch)), rng.random((length, batch))], -1
-        ).astype(np.float32),
+        index=np.stack([rng.uniform(0, high, (length + 1, batch)) for high in (3, 3, 1)], -1).astype(np.float32),
         version=np.zeros((length, batch), np.int64),
         state=np.zeros(
             (batch, *make_network(config, spec.observation_shape, spec.num_actions, 0).initial_state(1).shape[1:]),
             np.float32,
         ),
     )
+
+
+def transitions(index: torch.Tensor, **fields: torch.Tensor) -> Transitions:
+    """Data for a loss whose network output is given: what was seen does not matter but for λ, [T or T + 1, B, 3]."""
+    steps, batch = fields["action"].shape
+    if len(index) == steps:
+        index = torch.cat([index, index[-1:]])
+    nothing = torch.zeros(steps + 1, batch)
+    fields.setdefault("truncated", torch.zeros(steps, batch, dtype=torch.bool))
+    return Transitions(seen=Seen(nothing, nothing, nothing, nothing, index), **fields)
 
 
 def read_lines(run_dir: Path) -> list[dict[str, Any]]:

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import gdi
-from gdi.config import EnvConfig
+from gdi.config import EnvConfig, kinds
 from gdi.envs import make_env
 from gdi.errors import UserError
 from gdi.seeds import child_seed
-from gdi.types import Index
+from gdi.types import EpisodeEnd, Index
 from helpers import read_lines, tiny_config, with_lstm
 
 ROOT = Path(__file__).parents[1]
@@ -45,7 +45,7 @@ def test_the_example_of_settings_trains_with_them_and_is_seen(
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"gdi": gdi, "config": tiny_config("CartPole-v1", steps=300)}
     exec(python_blocks(ROOT / "docs/start.md")[1], names)
-    assert gdi.load(names["result"].run_dir).config.learner.replay == 4
+    assert gdi.load(names["result"].run_dir).config.data.replay == 4
     assert "training for 300 steps" in capsys.readouterr().err
 
 
@@ -90,7 +90,7 @@ def test_agent_evaluates_as_the_run_did(tmp_path: Path, monkeypatch: pytest.Monk
     assert run.evaluation is not None
     agent = gdi.load(run.run_dir)
     # The run's own seed of its last evaluation, in the place where the agent's would be.
-    monkeypatch.setattr("gdi.api.child_seed", lambda *_: child_seed(config.seed, "evaluation", agent.steps))
+    monkeypatch.setattr("gdi.agent.child_seed", lambda *_: child_seed(config.seed, "evaluation", agent.steps))
     assert agent.evaluate(config.evaluation.episodes) == run.evaluation
     for parameter in agent._params.values():
         parameter.zero_()
@@ -117,7 +117,7 @@ def test_new_lambda_each_episode(tmp_path: Path) -> None:
     first = agent.index
     agent.reset()
     assert agent.index != first
-    assert 0 <= agent.index.epsilon <= 1
+    assert 0 <= agent.named_index["epsilon"] <= 1
 
 
 def test_the_controller_finds_the_known_peak_and_identity_does_not(tmp_path: Path) -> None:
@@ -127,27 +127,25 @@ def test_the_controller_finds_the_known_peak_and_identity_does_not(tmp_path: Pat
     can reach is a little under 1, by λ alone. The bandits must find such λ, fixed and uniform must not.
     """
     from gdi.controller import make_controller
-    from gdi.index_space import make_index_space
 
     config = tiny_config("Toy/Surface-v0")
-    space = make_index_space(config.index_space)
     rng = np.random.default_rng(0)
 
     def rate(index: Index) -> float:
         def sigmoid(x: float) -> float:
             return float(1 / (1 + np.exp(-x)))
 
-        return index.epsilon * sigmoid(0.2 * index.inverse_tau_1) + (1 - index.epsilon) * sigmoid(
-            -0.2 * index.inverse_tau_2
-        )
+        inverse_tau_1, inverse_tau_2, epsilon = index
+        return epsilon * sigmoid(0.2 * inverse_tau_1) + (1 - epsilon) * sigmoid(-0.2 * inverse_tau_2)
 
     scores = {}
     for kind in ("tile-bandit", "uniform", "fixed"):
-        controller = make_controller(replace(config.controller, kind=kind), space, np.random.default_rng(1))
+        controller = make_controller(replace(config, controller=kinds("controller")[kind]()))
         for _ in range(3000):
-            index = controller.propose()
-            controller.observe(index, 1 - abs(rng.binomial(20, rate(index)) / 20 - 0.8))
-        best = [controller.propose_best(rng) for _ in range(200)]
+            (index,) = controller.propose([0])
+            episode_return = 1 - abs(rng.binomial(20, rate(index)) / 20 - 0.8)
+            controller.observe([EpisodeEnd(0, index, episode_return, length_steps=20, truncated=False)], 20)
+        best = [controller.propose_best(0, rng) for _ in range(200)]
         scores[kind] = float(np.mean([1 - abs(rate(index) - 0.8) for index in best]))
     assert scores["tile-bandit"] > 0.85
     assert scores["uniform"] < 0.75

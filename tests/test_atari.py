@@ -197,6 +197,7 @@ def random_actions(steps: int, count: int, seed: int = 0) -> Array:
 # 1. The ordinary stack
 
 
+@pytest.mark.atari_tables
 @pytest.mark.parametrize(
     ("game", "steps"), [("Breakout", 700), ("Pong", 1200), ("Seaquest", 600), ("MontezumaRevenge", 800)]
 )
@@ -211,6 +212,7 @@ def test_observations_rewards_and_ends_are_the_ordinary_stacks(game: str, steps:
     assert tally.rewards >= (0 if game == "MontezumaRevenge" else 3)
 
 
+@pytest.mark.atari_tables
 @pytest.mark.parametrize("game", ["Breakout", "SpaceInvaders", "NameThisGame"])
 def test_cut_episodes_are_the_ordinary_stacks(game: str) -> None:
     """Also NameThisGame, which begins with 134 frames of its own: they must not shorten the episode.
@@ -236,6 +238,7 @@ def test_the_frame_at_a_cut_is_the_last_one_played(game: str) -> None:
     assert tally.truncated == 2
 
 
+@pytest.mark.atari_tables
 def test_the_stuck_rule_is_the_ordinary_stacks() -> None:
     """Without sticky actions ``saber`` is exact too: cut after 30 steps without a reward, counted by the oracle."""
     env_id, stuck = "ALE/Riverraid-v5", 30
@@ -385,6 +388,7 @@ def test_a_reward_restarts_the_count() -> None:
     assert longest > stuck  # without the restart no episode could
 
 
+@pytest.mark.atari_tables
 def test_a_stuck_copys_reset_disturbs_no_other() -> None:
     """Copies 0 and 2 stand still and are cut again and again; 1 and 3 must play as if the rule did not exist.
 
@@ -442,6 +446,7 @@ def first_frames(env: AtariEnv, resets: int) -> Iterator[tuple[bool, Array]]:
             yield False, env.reset(seed)
 
 
+@pytest.mark.atari_tables
 def test_the_papers_episodes_begin_after_1_to_30_noop_frames() -> None:
     """Freeway's cars move in every frame, so an observation tells the number of no-ops before it. Uniform, never 0,
     and the same for the reset at a seed and for the automatic one."""
@@ -463,6 +468,7 @@ def test_the_papers_episodes_begin_after_1_to_30_noop_frames() -> None:
     assert ((counts - expected) ** 2 / expected).sum() < 59
 
 
+@pytest.mark.atari_tables
 def test_games_that_begin_with_frames_of_their_own_have_1_to_30_noops_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """berzerk, double_dunk, name_this_game, surround and yars_revenge. The emulator counts their frames: taken off."""
     count, resets = 8, 25
@@ -480,6 +486,7 @@ def test_games_that_begin_with_frames_of_their_own_have_1_to_30_noops_too(monkey
     assert min(noops) >= 1
 
 
+@pytest.mark.atari_tables
 def test_noops_differ_between_copies_and_between_episodes_of_a_copy() -> None:
     """One draw for all copies, or one that each copy repeats, would also be uniform."""
     count = 8
@@ -501,6 +508,7 @@ def test_the_other_protocols_have_no_noops(name: str) -> None:
 # 5. Seeds and sticky actions
 
 
+@pytest.mark.atari_tables
 @pytest.mark.parametrize("name", list(PROTOCOLS))
 def test_the_seed_decides_the_stream(name: str) -> None:
     """The same seed twice in one environment and in a second one beside it, also through automatic resets; another
@@ -542,6 +550,7 @@ def test_without_sticky_actions_and_noops_the_actions_decide() -> None:
             np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.atari_tables
 @pytest.mark.parametrize("name", ["machado", "saber"])
 def test_sticky_actions_delay_an_action_by_k_frames_with_probability_a_quarter_to_the_k(name: str) -> None:
     """Freeway's chicken answers UP in the same frame. After a reset the last action is NOOP, so the first UP is late by
@@ -609,9 +618,10 @@ def test_a_step_is_four_frames_of_eighteen_actions(name: str, monkeypatch: pytes
 # 7. All games
 
 
+@pytest.mark.atari_tables
 def test_all_57_games_start_play_and_close_under_every_protocol() -> None:
     """18 actions, and in Skiing, whose controller has no button, the 9 without FIRE."""
-    steps = 200
+    steps = 60
 
     def run(job: tuple[str, str]) -> tuple[str, str]:
         game, name = job
@@ -628,7 +638,7 @@ def test_all_57_games_start_play_and_close_under_every_protocol() -> None:
                 assert np.isfinite(step.reward).all(), job
                 assert (step.terminated.shape, step.terminated.dtype) == ((1,), bool), job
                 assert (step.truncated.shape, step.truncated.dtype) == ((1,), bool), job
-                assert not step.truncated.any(), job  # 800 frames are below every cut
+                assert not step.truncated.any(), job  # 240 frames are below every cut
                 changed |= bool((step.obs != first).any())
             assert changed, job
         return job

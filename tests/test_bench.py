@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from gdi.cli.main import main
 from gdi.config import Config
@@ -25,7 +27,7 @@ def atari(**run: object) -> Config:
         config,
         env=replace(config.env, num_envs=4),
         network=replace(config.network, hidden_units=16, lstm_units=8),
-        learner=replace(config.learner, batch_size_sequences=4, sequence_steps=5, replay=2, replay_span_windows=2),
+        data=replace(config.data, batch_size_sequences=4, sequence_steps=5, replay=2, replay_span_windows=2),
         evaluation=replace(config.evaluation, episodes=1),
         run=replace(config.run, threads=1, **run),
     )
@@ -33,7 +35,7 @@ def atari(**run: object) -> Config:
 
 CASES = {
     "atari": atari(),
-    "overlap": (lambda c: replace(c, learner=replace(c.learner, workers=2)))(atari(overlap=True)),
+    "overlap": atari(overlap=True, workers=2),
     "minatar-h3": with_lstm(tiny_config(preset="gdi-h3", burn_in_steps=2)),
     "vectors": tiny_config("CartPole-v1"),
 }
@@ -61,7 +63,7 @@ def test_bench_prints_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> N
         "8",
         "--env.num-envs",
         "4",
-        "--learner.replay-span-windows",
+        "--data.replay-span-windows",
         "8",
         "--run.threads",
     ]
@@ -73,15 +75,53 @@ def test_bench_prints_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_what_is_reachable_has_the_environments_steps() -> None:
-    """Each step that is acted, of 5 a window, brings one step of all environments."""
+    """Each step that is acted, of 5 a window, brings one step of all environments, and one pass of the real network."""
     config = atari()
     system = build(config)
     steps: list[None] = []
-    with bare_window(config, system.spec, system.parts.learner.network, system.plan.chunk_sequences, 1) as run_bare:
+    network = system.parts.learner.network
+    passed: list[tuple[int, int]] = []  # (steps, environments or sequences) of every forward pass
+    network.register_forward_hook(lambda m, args, out: passed.append(tuple(args[0].obs.shape[:2])))
+    with bare_window(config, system.spec, network, system.plan.chunk_sequences, 1) as run_bare:
         for _ in range(2):
             run_bare(lambda: steps.append(None))
     system.close()
-    assert len(steps) == 2 * config.learner.sequence_steps
+    assert len(steps) == 2 * config.data.sequence_steps
+    # 4 environments bring 4 sequences a window, each trained twice in batches of 4.
+    assert Counter(passed) == {(1, 4): 2 * 5, (5 + 1, 4): 2 * 2}
+
+
+def test_the_ceiling_acts_burns_in_and_trains_as_much_as_a_window_brings() -> None:
+    """8 environments, each sequence trained 3 times, in chunks of 16: 24 / 16 = 1.5 chunks a window.
+
+    So windows bring one chunk and two in turn: what is left over is done in the next.
+    """
+    config = with_lstm(tiny_config(preset="gdi-h3", burn_in_steps=2, batch_size_sequences=16, replay=3))
+    system = build(config)
+    network = system.parts.learner.network
+    passed: list[tuple[int, int, bool, bool]] = []  # (steps, columns, inference mode, gradient)
+    network.register_forward_hook(
+        lambda m, args, out: passed.append(
+            (*args[0].obs.shape[:2], torch.is_inference_mode_enabled(), torch.is_grad_enabled())
+        )
+    )
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    chunks: list[int] = []
+    with bare_window(config, system.spec, network, system.plan.chunk_sequences, 1) as run_bare:
+        for _ in range(4):
+            passed.clear()
+            run_bare(lambda: None)
+            count = Counter(passed)
+            chunks.append(count[(5 + 1, 16, False, True)])
+            assert count == {
+                (1, 8, True, False): 5,  # acting
+                (2, 16, False, False): chunks[-1],  # burn-in
+                (5 + 1, 16, False, True): chunks[-1],  # training, with the bootstrap row
+            }
+    system.close()
+    assert chunks == [1, 2, 1, 2]
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert all(p.grad is None for p in network.parameters())
 
 
 def test_environments_are_stepped_by_their_own_actions_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:

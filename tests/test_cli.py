@@ -11,6 +11,7 @@ import pytest
 import gdi
 from gdi.cli.main import COMMANDS, main
 from gdi.cli.train import parse, resume_command
+from gdi.config import MultiplicativeWeightsConfig
 from gdi.errors import UserError
 from helpers import fails, tiny_config
 
@@ -18,8 +19,8 @@ TINY = [
     "--env=MinAtar/Breakout-v0",
     "--steps=400",
     "--env.num-envs=4",
-    "--learner.sequence-steps=5",
-    "--learner.batch-size-sequences=4",
+    "--data.sequence-steps=5",
+    "--data.batch-size-sequences=4",
     "--network.hidden-units=8",
     "--evaluation.episodes=2",
     "--run.threads=1",
@@ -98,11 +99,11 @@ def test_large_seeds_are_taken_exactly() -> None:
 
 
 def test_infinity_is_for_limits_only() -> None:
-    learner = parse(["--env", "CartPole-v1", "--learner.clip-norm", "inf", "--learner.c-bar", "inf"]).config.learner
-    assert (learner.clip_norm, learner.c_bar) == (math.inf, math.inf)
+    config = parse(["--env", "CartPole-v1", "--optimizer.clip-norm", "inf", "--learner.c-bar", "inf"]).config
+    assert (config.optimizer.clip_norm, config.learner.c_bar) == (math.inf, math.inf)
     for value in ("nan", "-inf"):
         with pytest.raises(UserError, match="finite"):
-            parse(["--env", "CartPole-v1", "--learner.clip-norm", value])
+            parse(["--env", "CartPole-v1", "--optimizer.clip-norm", value])
 
 
 def test_a_stopped_run_names_the_command_that_continues_it_where_it_ran() -> None:
@@ -143,11 +144,11 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--env", "CartPole-v1", "--steps", "many"], "not a number"),
         (["train", "--env", "CartPole-v1", "--steps", "1.5"], "not a whole number"),
         (["train", "--env", "CartPole-v1", "--env.num-envs", "0"], "--env.num-envs"),
-        (["train", "--env", "CartPole-v1", "--learner.replya", "3"], "Did you mean '--learner.replay'"),
-        (["train", "--env", "CartPole-v1", "--learner.learning-rate", "fast"], "learning-rate"),
+        (["train", "--env", "CartPole-v1", "--learner.replya", "3"], "Did you mean '--data.replay'"),
+        (["train", "--env", "CartPole-v1", "--optimizer.learning-rate", "fast"], "learning-rate"),
         (["train", "--env", "CartPole-v1", "--network.torso", "resnet"], "impala-deep"),
         (["train", "--env", "CartPole-v1", "--network.torso", "nature"], "use --network.torso auto"),
-        (["train", "--env", "CartPole-v1", "--network.lstm-units", "8", "--learner.burn-in-steps", "9999"], "memory"),
+        (["train", "--env", "CartPole-v1", "--network.lstm-units", "8", "--data.burn-in-steps", "9999"], "memory"),
         (["train", "--env", "CartPole-v1", "--resume"], "--resume needs --run-dir"),
         (["train", "--env", "CartPole-v1", "--run.device", "cuda"], "no GPU"),
         (["train", "--env.id", "CartPole-v1"], "named by --env"),
@@ -155,15 +156,16 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--env", "broken_world:X-v0"], "broken_world cannot be imported"),
         (["train", "--env", ":"], "no module's name"),
         (["train", "--env", ".foo:X-v0"], "no module's name"),
-        (["train", "--env", "CartPole-v1", "--learner.learning-rate", "inf"], "learning-rate must be a finite number"),
-        (["train", "--env", "CartPole-v1", "--network.reward-scales", "nan"], "reward-scales must be a finite number"),
+        (
+            ["train", "--env", "CartPole-v1", "--optimizer.learning-rate", "inf"],
+            "learning-rate must be a finite number",
+        ),
+        (["train", "--env", "CartPole-v1", "--learner.reward-scales", "nan"], "reward-scales must be a finite number"),
         (["train", "--env", "CartPole-v1", "--index-space.inverse-tau-1.high", "inf"], "must be a finite number"),
         (["train", "--env", "CartPole-v1", "--index-space.epsilon.block-width", "1e-12"], "blocks: widen it"),
         (["train", "--env", "CartPole-v1", "--run-dir", "x" * 300], "cannot be a run folder"),
         (["train", "--env", "CartPole-v1", "--network.hidden-units", "5000000"], "does not fit into memory"),
-        (["evaluate", "x", "--index", "1,2"], "three numbers"),
-        (["evaluate", "x", "--index", "1,nan,0.5"], "1/τ must be 0 or more"),
-        (["evaluate", "x", "--index", "1,2,1.5"], "ε in [0, 1]"),
+        (["evaluate", "x", "--index", "1,b,0.5"], "is not numbers such as"),
         (["evaluate", "x", "--index", "1,2,1", "--video", "x.mp4"], "no --index with it"),
         (["evaluate"], "run_dir"),
         (["evaluate", "no/such/run"], "no run folder"),
@@ -204,7 +206,7 @@ def test_a_folder_in_use_is_not_touched(run_dir: Path, tmp_path: Path, capsys: p
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        (["--learner.replay=3"], "learner.replay was 2 and is now 3"),
+        (["--data.replay=3"], "data.replay was 2 and is now 3"),
         (["--seed=99"], "seed was 7 and is now 99"),
         (["--steps=9999"], "steps was 2000 and is now 9999"),
         (["fixed"], "preset was 'gdi-i3' and is now 'fixed'"),
@@ -264,3 +266,57 @@ def test_options_may_stand_anywhere_and_lists_take_many_values(
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["preset"] == "boltzmann"
     assert config["controller"]["tile_widths"] == [2, 5]
+
+
+@pytest.mark.parametrize(
+    ("index", "words"),
+    [
+        ("1,2", "λ = (1/τ1, 1/τ2, ε) has 3 numbers, not 2"),
+        ("1,nan,0.5", "1/τ2 must be 0 or more, not nan"),
+        ("-1,2,0.5", "1/τ1 must be 0 or more, not -1"),
+        ("1,2,1.5", "ε must be in [0, 1], not 1.5"),
+    ],
+)
+def test_an_index_outside_the_space_is_one_line(index: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run = Path(__file__).parent / "data" / "format1" / "run-minatar"
+    assert words in fails(["evaluate", str(run), f"--index={index}"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (["--learner.sequence-steps", "7"], ["--data.sequence-steps", "7"]),
+        (["--learner.batch-size-sequences=3"], ["--data.batch-size-sequences=3"]),
+        (["--learner.learning-rate", "1e-4"], ["--optimizer.learning-rate", "1e-4"]),
+        (["--learner.workers", "2"], ["--run.workers", "2"]),
+        (["--network.reward-scales", "0.5"], ["--learner.reward-scales", "0.5"]),
+        (["--controller.kind", "uniform"], ["--controller", "uniform"]),
+        (["--controller.kind=fixed"], ["--controller=fixed"]),
+    ],
+)
+def test_options_that_were_renamed_keep_their_old_names(old: list[str], new: list[str]) -> None:
+    plain = parse(["--env", "CartPole-v1"]).config
+    assert parse(["--env", "CartPole-v1", *old]).config == parse(["--env", "CartPole-v1", *new]).config != plain
+
+
+def test_another_kind_of_controller_brings_its_own_options(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--env", "CartPole-v1", "--controller", "multiplicative-weights", "--controller.step-size", "0.3"]
+    assert parse(words).config.controller == MultiplicativeWeightsConfig(step_size=0.3)
+    assert "unknown option --controller.step-size" in fails(["train", *words[:2], *words[4:]], capsys)
+    assert main(["train", "--help", "--controller", "uniform"]) == 0
+    shown = capsys.readouterr().out
+    assert "--controller.per-environment" in shown
+    assert "--controller.num-bandits" not in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--controller", "unifrom"], "'unifrom' is no kind. Did you mean 'uniform'?"),
+        (["--controller"], "--controller needs a value"),
+    ],
+)
+def test_a_kind_that_does_not_exist_is_one_line(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told in fails(["train", "--env", "CartPole-v1", *words], capsys)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections import namedtuple
 
 import numpy as np
 import pytest
@@ -12,31 +13,53 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gdi.config import AxisConfig, ControllerConfig, IndexSpaceConfig
+from gdi.config import AxisConfig, Config, GDISpace, TileBanditConfig, kinds
 from gdi.controller import make_controller
 from gdi.controller.ensemble import BanditEnsemble
 from gdi.controller.identity import FixedController, UniformController
 from gdi.controller.multiplicative_weights import MultiplicativeWeights, multiplicative_weights
+from gdi.controller.per_environment import PerEnvironment
 from gdi.controller.tile_bandit import (
     TileBandit,
     random_blocks,
     scores,
-    standardise,
+    standardize,
     tile_of_blocks,
     top_blocks,
 )
 from gdi.index_space import make_index_space
-from gdi.types import Index
+from gdi.types import EpisodeEnd
 
 RANDOM_SHAPES = settings(derandomize=True, deadline=None, max_examples=40, database=None)
 HELD = AxisConfig(search=False)
 EPSILON = AxisConfig(high=1.0, block_width=0.1)  # 10 blocks
-SPACE = make_index_space(IndexSpaceConfig())
-EPSILON_SPACE = make_index_space(IndexSpaceConfig(inverse_tau_1=HELD, inverse_tau_2=HELD, epsilon=EPSILON))
+SPACE = make_index_space(GDISpace())
+EPSILON_SPACE = make_index_space(GDISpace(inverse_tau_1=HELD, inverse_tau_2=HELD, epsilon=EPSILON))
+
+
+Lambda = namedtuple("Lambda", SPACE.names)
+
+
+def propose(controller):
+    (index,) = controller.propose([0])
+    return Lambda(*index)
+
+
+def propose_best(controller, rng):
+    return Lambda(*controller.propose_best(0, rng))
+
+
+def observe(controller, index, episode_return, env=0):
+    controller.observe([EpisodeEnd(env, tuple(index), episode_return, length_steps=1, truncated=False)], 1)
+
+
+def made(kind, seed):
+    """A controller over the paper's space."""
+    return make_controller(Config(seed=seed, controller=kinds("controller")[kind]()))
 
 
 def ensemble(seed=0, space=SPACE, **changes):
-    config = dataclasses.replace(ControllerConfig(), **changes)
+    config = dataclasses.replace(TileBanditConfig(), **changes)
     return BanditEnsemble(space, config, np.random.default_rng(seed))
 
 
@@ -127,17 +150,17 @@ def test_the_score_function_by_hand():
     assert got.tolist() == pytest.approx([-1 + 0.5 * bonus, 1 + 0.5 * bonus / 3], rel=1e-13)
 
 
-def test_standardise_by_hand():
+def test_standardize_by_hand():
     # mu = 4, population variance (9 + 1 + 1 + 9) / 4 = 5.
-    got = standardise(np.array([1.0, 3.0, 5.0, 7.0]))
+    got = standardize(np.array([1.0, 3.0, 5.0, 7.0]))
     assert got.tolist() == pytest.approx([x / math.sqrt(5) for x in (-3, -1, 1, 3)], rel=1e-13)
-    shifted = standardise(1e3 * np.array([1.0, 3.0, 5.0, 7.0]) - 5e5)
+    shifted = standardize(1e3 * np.array([1.0, 3.0, 5.0, 7.0]) - 5e5)
     assert shifted.tolist() == pytest.approx(got.tolist(), rel=1e-9)
 
 
 @pytest.mark.parametrize("level", [0.0, -3.5, 1e6, 0.1])
 def test_equal_values_score_by_their_bonus_alone(level):
-    assert standardise(np.full(7, level)).tolist() == [0.0] * 7
+    assert standardize(np.full(7, level)).tolist() == [0.0] * 7
     got = scores(np.full(3, level), np.array([0.0, 3.0, 8.0]), 11.0, 1.0)
     assert got.tolist() == pytest.approx([math.sqrt(math.log(12) / n) for n in (1, 4, 9)], rel=1e-12)
 
@@ -311,7 +334,7 @@ def test_bandits_are_created_as_the_table_says():
 
 def test_offsets_lie_between_zero_and_sixty_blocks():
     wide = AxisConfig(high=100.0)
-    space = make_index_space(IndexSpaceConfig(inverse_tau_1=wide, inverse_tau_2=HELD, epsilon=HELD))
+    space = make_index_space(GDISpace(inverse_tau_1=wide, inverse_tau_2=HELD, epsilon=HELD))
     e = ensemble(space=space, num_bandits=1500, offset_mode="literal", tile_widths=(2,))
     # Literally, the first tile holds the offset's blocks and its own two.
     offsets = [int((b.tile_of_block == 0).sum()) - 2 for b in e.ensembles[0].bandits]
@@ -326,7 +349,7 @@ def taught(seed=0, episodes=60, **changes):
     rng = np.random.default_rng(seed + 100)
     for _ in range(episodes):
         x = rng.random()
-        e.observe(Index(0.0, 0.0, x), -10 * (x - 0.65) ** 2 + 0.3 * rng.normal())
+        observe(e, (0.0, 0.0, x), -10 * (x - 0.65) ** 2 + 0.3 * rng.normal())
     return e
 
 
@@ -376,7 +399,7 @@ def test_a_proposal_is_uniform_over_all_candidates_of_all_bandits():
     rounds = 6000
     proposed = np.zeros(10)
     for _ in range(rounds):
-        proposed[int(e.propose().epsilon * 10)] += 1
+        proposed[int(propose(e).epsilon * 10)] += 1
     within(proposed, exact_probabilities(axis.bandits, 1.0, 3))
     # And the algorithm as printed: evaluate every bandit, gather the 7 x 3 candidates, choose one.
     rng = np.random.default_rng(0)
@@ -392,7 +415,7 @@ def test_a_proposal_is_uniform_over_all_candidates_of_all_bandits():
 
 def test_the_first_proposals_are_uniform():
     e = ensemble(0, EPSILON_SPACE)
-    x = np.array([e.propose().epsilon for _ in range(4000)])
+    x = np.array([propose(e).epsilon for _ in range(4000)])
     within(np.bincount((x * 10).astype(int), minlength=10), [0.1] * 10)
     inside = x * 10 - np.floor(x * 10)  # uniform inside the block too
     within(np.bincount((inside * 4).astype(int), minlength=4), [0.25] * 4)
@@ -436,8 +459,8 @@ def test_the_ucb_scale_of_the_config_is_the_one_used():
 
 def test_every_bandit_of_every_axis_learns_from_every_episode():
     e = ensemble(8)
-    for index, g in ((Index(12.5, 49.9, 0.35), 10.0), (Index(12.2, 0.0, 1.0), -20.0)):
-        e.observe(index, g)
+    for index, g in (((12.5, 49.9, 0.35), 10.0), ((12.2, 0.0, 1.0), -20.0)):
+        observe(e, index, g)
     blocks = [(12, 12), (49, 0), (3, 9)]
     for axis, (first, second) in zip(e.ensembles, blocks, strict=True):
         for b in axis.bandits:
@@ -451,32 +474,32 @@ def test_every_bandit_of_every_axis_learns_from_every_episode():
 
 
 def test_a_log_axis_learns_in_its_coordinate():
-    config = IndexSpaceConfig(AxisConfig(coordinate="log"), HELD, HELD)
+    config = GDISpace(AxisConfig(coordinate="log"), HELD, HELD)
     e = ensemble(9, make_index_space(config))
-    e.observe(Index(1.0, 0.0, 0.0), 5.0)  # log 2 / (log 51 / 50) = 8.8: block 8
+    observe(e, (1.0, 0.0, 0.0), 5.0)  # log 2 / (log 51 / 50) = 8.8: block 8
     for b in e.ensembles[0].bandits:
         assert b.block_counts()[8] == 1
         assert b.counts.sum() == 1
-    proposals = np.array([e.propose().inverse_tau_1 for _ in range(300)])
+    proposals = np.array([propose(e).inverse_tau_1 for _ in range(300)])
     assert proposals.min() >= 0
     assert proposals.max() <= 50
 
 
 def test_proposals_keep_what_is_held_fixed_and_stay_in_range():
-    config = IndexSpaceConfig(inverse_tau_2=AxisConfig(search=False, fixed_value=2.5))
+    config = GDISpace(inverse_tau_2=AxisConfig(search=False, fixed_value=2.5))
     e = ensemble(10, make_index_space(config))
     for _ in range(200):
-        index = e.propose()
+        index = propose(e)
         assert index.inverse_tau_2 == 2.5
         assert 0 <= index.inverse_tau_1 <= 50
         assert 0 <= index.epsilon <= 1
-        e.observe(index, index.epsilon)
-    best = e.propose_best(np.random.default_rng(0))
+        observe(e, index, index.epsilon)
+    best = propose_best(e, np.random.default_rng(0))
     assert best.inverse_tau_2 == 2.5
     assert len(e.ensembles) == 2
 
 
-def test_mean_values_average_the_standardised_estimates():
+def test_mean_values_average_the_standardized_estimates():
     axis = taught(seed=11, episodes=9).ensembles[0]
     want = np.zeros(10)
     for b in axis.bandits:
@@ -489,16 +512,16 @@ def test_mean_values_average_the_standardised_estimates():
 
 
 def test_the_best_is_not_an_untried_block_when_returns_are_negative():
-    space = make_index_space(IndexSpaceConfig(AxisConfig(), HELD, HELD))
+    space = make_index_space(GDISpace(AxisConfig(), HELD, HELD))
     e = ensemble(12, space)
     for _ in range(2):
         for block in range(20):  # blocks 20 .. 49 are never tried
-            e.observe(Index(block + 0.5, 0.0, 0.0), -100.0 - (block - 10) ** 2)
+            observe(e, (block + 0.5, 0.0, 0.0), -100.0 - (block - 10) ** 2)
     # By V as printed, which starts at 0, every untried block looks better than the best return, -100.
     naive = sum(b.values() for b in e.ensembles[0].bandits)
     assert naive.argmax() >= 20
     rng = np.random.default_rng(0)
-    best = [e.propose_best(rng).inverse_tau_1 for _ in range(100)]
+    best = [propose_best(e, rng).inverse_tau_1 for _ in range(100)]
     assert all(6 <= x < 15 for x in best)  # a tile reaches at most 3 blocks beyond the peak's
 
 
@@ -507,17 +530,17 @@ def test_the_best_takes_no_bonus_and_leaves_training_alone():
     rng = np.random.default_rng(1)
     top = int(np.argmax(e.ensembles[0].mean_values()))
     level = e.ensembles[0].mean_values()
-    blocks = {int(e.propose_best(rng).epsilon * 10) for _ in range(50)}
+    blocks = {int(propose_best(e, rng).epsilon * 10) for _ in range(50)}
     assert all(level[block] == pytest.approx(level[top]) for block in blocks)
-    assert [e.propose() for _ in range(20)] == [twin.propose() for _ in range(20)]
+    assert [propose(e) for _ in range(20)] == [propose(twin) for _ in range(20)]
 
 
-def test_favourites_name_the_axes_and_sum_to_one():
+def test_beliefs_name_the_axes_and_sum_to_one():
     e = ensemble(14)
     for _ in range(30):
-        index = e.propose()
-        e.observe(index, index.epsilon)
-    told = e.favourites()
+        index = propose(e)
+        observe(e, index, index.epsilon)
+    told = e.belief()
     assert [f.axis for f in told] == ["inverse_tau_1", "inverse_tau_2", "epsilon"]
     for f, axis in zip(told, e.ensembles, strict=True):
         size = len(axis.bandits[0].tile_of_block)
@@ -539,29 +562,28 @@ def plain(state):
 
 
 def episode(controller):
-    index = controller.propose()
-    controller.observe(index, -((index.inverse_tau_1 / 50 - 0.4) ** 2) - (index.epsilon - 0.7) ** 2)
+    index = propose(controller)
+    observe(controller, index, -((index.inverse_tau_1 / 50 - 0.4) ** 2) - (index.epsilon - 0.7) ** 2)
     return index
 
 
 @pytest.mark.parametrize("kind", ["tile-bandit", "uniform", "fixed", "multiplicative-weights"])
 def test_a_restored_controller_continues_as_if_never_stopped(kind):
-    config = ControllerConfig(kind=kind)
-    one = make_controller(config, SPACE, np.random.default_rng(15))
+    one = made(kind, 15)
     for _ in range(40):
         episode(one)
     state = one.state_dict()
     assert plain(state)
     continued = [episode(one) for _ in range(40)]
     # As on resume: built from the same seed, so with the same bandits, but neither taught nor at the same draw.
-    other = make_controller(config, SPACE, np.random.default_rng(15))
+    other = made(kind, 15)
     other.load_state_dict(state)
     assert [episode(other) for _ in range(40)] == continued
-    for mine, theirs in zip(one.favourites(), other.favourites(), strict=True):
+    for mine, theirs in zip(one.belief(), other.belief(), strict=True):
         np.testing.assert_array_equal(mine.value, theirs.value)
         np.testing.assert_array_equal(mine.probability, theirs.probability)
-    best = one.propose_best(np.random.default_rng(3))
-    assert other.propose_best(np.random.default_rng(3)) == best
+    best = propose_best(one, np.random.default_rng(3))
+    assert propose_best(other, np.random.default_rng(3)) == best
 
 
 def test_make_controller_gives_the_kind_asked_for():
@@ -572,7 +594,7 @@ def test_make_controller_gives_the_kind_asked_for():
         "multiplicative-weights": MultiplicativeWeights,
     }
     for kind, cls in kinds.items():
-        assert isinstance(make_controller(ControllerConfig(kind=kind), SPACE, np.random.default_rng(0)), cls)
+        assert isinstance(made(kind, 0), cls)
 
 
 # --- E = identity ---------------------------------------------------------------------------------
@@ -580,15 +602,15 @@ def test_make_controller_gives_the_kind_asked_for():
 
 def test_fixed_is_a_point_mass():
     controller = FixedController(SPACE)
-    controller.observe(Index(3.0, 3.0, 0.3), 1e9)
-    assert controller.propose() == Index(1.0, 0.0, 1.0)  # the table's Fixed Selection
-    assert controller.propose_best(np.random.default_rng(0)) == Index(1.0, 0.0, 1.0)
+    observe(controller, (3.0, 3.0, 0.3), 1e9)
+    assert propose(controller) == (1.0, 0.0, 1.0)  # the table's Fixed Selection
+    assert propose_best(controller, np.random.default_rng(0)) == (1.0, 0.0, 1.0)
 
 
 def test_uniform_is_uniform_in_the_controllers_coordinate():
-    space = make_index_space(IndexSpaceConfig(inverse_tau_1=AxisConfig(coordinate="log")))
+    space = make_index_space(GDISpace(inverse_tau_1=AxisConfig(coordinate="log")))
     controller = UniformController(space, np.random.default_rng(16))
-    drawn = np.array([controller.propose() for _ in range(4000)])
+    drawn = np.array([propose(controller) for _ in range(4000)])
     for x in (np.log1p(drawn[:, 0]) / math.log(51), drawn[:, 1] / 50, drawn[:, 2]):
         within(np.bincount((x * 8).astype(int), minlength=8), [1 / 8] * 8)
     # Independent axes: correlation of 4000 pairs is 0 +- 0.016.
@@ -659,15 +681,15 @@ def evaluations(controller, seed, episodes=3000):
     rng, evaluation_rng = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     best = []
     for episode_number in range(episodes):
-        index = controller.propose()
-        controller.observe(index, surface(index, rng))
+        index = propose(controller)
+        observe(controller, index, surface(index, rng))
         if episode_number >= episodes - 1000 and episode_number % 10 == 0:
-            best.append(controller.propose_best(evaluation_rng))
+            best.append(propose_best(controller, evaluation_rng))
     return np.array(best) / RANGE
 
 
 def finds_the_peak(best):
-    """Per axis: mostly within 0.2 of the peak, half the widest tile of ε (4 of its 10 blocks), and centred on it."""
+    """Per axis: mostly within 0.2 of the peak, half the widest tile of ε (4 of its 10 blocks), and centered on it."""
     distance = np.abs(best - PEAK / RANGE)
     return ((distance < 0.2).mean(axis=0) > 0.85) & (np.abs(np.median(best, axis=0) - PEAK / RANGE) < 0.1)
 
@@ -677,7 +699,7 @@ def test_the_bandits_find_the_peak(seed):
     controller = ensemble(seed)
     assert finds_the_peak(evaluations(controller, seed)).all()
     # Training follows: within 0.2 of the peak more often than by chance, which is 0.4.
-    drawn = np.array([controller.propose() for _ in range(300)]) / RANGE
+    drawn = np.array([propose(controller) for _ in range(300)]) / RANGE
     assert ((np.abs(drawn - PEAK / RANGE) < 0.2).mean(axis=0) > 0.5).all()
 
 
@@ -685,7 +707,7 @@ def test_the_bandits_find_the_peak(seed):
 def test_without_e_the_peak_is_not_found(seed):
     uniform = UniformController(SPACE, np.random.default_rng(seed))
     assert not finds_the_peak(evaluations(uniform, seed)).any()  # the bandits' criterion, on no axis
-    spread = np.std([uniform.propose() for _ in range(1000)], axis=0) / RANGE
+    spread = np.std([propose(uniform) for _ in range(1000)], axis=0) / RANGE
     assert spread.tolist() == pytest.approx([1 / math.sqrt(12)] * 3, rel=0.1)
     assert not finds_the_peak(evaluations(FixedController(SPACE), seed, episodes=1000)).any()
 
@@ -695,25 +717,74 @@ def test_without_e_the_peak_is_not_found(seed):
 )
 def test_the_scale_of_returns_does_not_matter(kind, scale, shift):
     # The z-score of eq:bandit_score takes the scale out (w starts at 0, so not the level); asp:2's η is per deviation.
-    one, other = (make_controller(ControllerConfig(kind=kind), SPACE, np.random.default_rng(17)) for _ in range(2))
+    one, other = (made(kind, 17) for _ in range(2))
     rng = np.random.default_rng(18)
     for _ in range(200):
-        index = one.propose()
-        assert tuple(other.propose()) == pytest.approx(tuple(index), rel=1e-9)
+        index = propose(one)
+        assert tuple(propose(other)) == pytest.approx(tuple(index), rel=1e-9)
         g = surface(index, rng)
-        one.observe(index, g)
-        other.observe(index, scale * g + shift)
-    for mine, theirs in zip(one.favourites(), other.favourites(), strict=True):
+        observe(one, index, g)
+        observe(other, index, scale * g + shift)
+    for mine, theirs in zip(one.belief(), other.belief(), strict=True):
         np.testing.assert_allclose(mine.probability, theirs.probability, rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_multiplicative_weights_find_the_peak(seed):
     controller = MultiplicativeWeights(SPACE, 0.1, np.random.default_rng(seed))
-    for f in controller.favourites():
+    for f in controller.belief():
         np.testing.assert_allclose(f.probability, 1 / len(f.probability))  # P^(0) is uniform
     assert finds_the_peak(evaluations(controller, seed, episodes=5000)).all()
-    for f, peak in zip(controller.favourites(), PEAK / RANGE, strict=True):
+    for f, peak in zip(controller.belief(), PEAK / RANGE, strict=True):
         centres = (np.arange(len(f.probability)) + 0.5) / len(f.probability)
         assert f.probability.sum() == pytest.approx(1.0)
         assert f.probability[np.abs(centres - peak) < 0.2].sum() > 0.7, f.axis  # by chance 0.4
+
+
+# --- One controller for each environment ----------------------------------------------------------
+
+
+def per_environment(num_envs, seed=0):
+    config = Config(seed=seed, controller=TileBanditConfig(per_environment=True))
+    return make_controller(config, num_envs)
+
+
+def test_each_environment_has_its_own_controller():
+    controller = per_environment(3)
+    assert isinstance(controller, PerEnvironment)
+    assert controller.slots == 3
+    observe(controller, (12.5, 49.9, 0.35), 10.0, env=1)
+    observe(controller, (12.5, 49.9, 0.35), 10.0, env=4)  # 4 mod 3 = 1
+    counts = [one.ensembles[0].bandits[0].counts.sum() for one in controller.controllers]
+    assert counts == [0, 2, 0]
+
+
+def test_an_environment_is_proposed_to_by_its_own_controller():
+    together, alone = per_environment(3), per_environment(3)
+    drawn = together.propose([2, 0, 2])
+    assert drawn == [
+        *alone.controllers[2].propose([2]),
+        *alone.controllers[0].propose([0]),
+        *alone.controllers[2].propose([2]),
+    ]
+    best = together.propose_best(5, np.random.default_rng(1))  # 5 mod 3 = 2
+    assert best == alone.controllers[2].propose_best(5, np.random.default_rng(1))
+
+
+def test_the_belief_of_several_is_their_mean():
+    controller = per_environment(2)
+    observe(controller, (12.5, 49.9, 0.35), 10.0, env=1)
+    for mean, first, second in zip(controller.belief(), *(one.belief() for one in controller.controllers), strict=True):
+        np.testing.assert_allclose(mean.count, (first.count + second.count) / 2)
+        np.testing.assert_allclose(mean.probability, (first.probability + second.probability) / 2)
+
+
+@pytest.mark.parametrize("num_envs", [2, 3, 4])
+def test_a_state_of_three_goes_to_as_many_as_there_are_now(num_envs):
+    saved = per_environment(3)
+    for env in range(3):
+        observe(saved, (12.5, 49.9, 0.35), float(env), env=env)
+    loaded = per_environment(num_envs, seed=9)
+    loaded.load_state_dict(saved.state_dict())
+    for env in range(min(3, num_envs)):
+        assert loaded.propose([env]) == saved.propose([env])

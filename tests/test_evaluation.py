@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 import torch
 
+from gdi.acting.player import Player
+from gdi.algorithms import make_algorithm
 from gdi.config import EnvConfig
 from gdi.envs.toy import ToyEnv, make_toy
-from gdi.evaluation import Evaluator
+from gdi.evaluation import Evaluation, Evaluator, normalized_scores, report_of
 from gdi.evaluation import evaluator as module
-from gdi.networks import AgentInput, AgentNetwork, make_network
+from gdi.networks import AgentNetwork, Seen
 from gdi.types import Index
-from helpers import randomise_advantages, tiny_config, with_lstm
+from helpers import make_network, randomise_advantages, tiny_config, with_lstm
 
-LAMBDA = Index(1.0, 1.0, 0.5)
+LAMBDA = (1.0, 1.0, 0.5)
 
 
 def made(env: ToyEnv, *, recurrent: bool = False) -> tuple[Evaluator, dict[str, torch.Tensor], AgentNetwork]:
@@ -23,7 +25,8 @@ def made(env: ToyEnv, *, recurrent: bool = False) -> tuple[Evaluator, dict[str, 
     network = make_network(config, env.spec.observation_shape, env.spec.num_actions, 0)
     randomise_advantages(network)
     params = {name: value.clone() for name, value in network.state_dict().items()}
-    return Evaluator(EnvConfig("Toy/Counting-v0"), env, network), params, network
+    player = Player(make_algorithm(config), network, env.num_envs, env.spec)
+    return Evaluator(EnvConfig("Toy/Counting-v0"), env, player), params, network
 
 
 def test_quotas_lengths_and_returns() -> None:
@@ -48,7 +51,7 @@ def test_one_lambda_per_episode_from_the_given_generator() -> None:
 
     def propose(env: int, rng: np.random.Generator) -> Index:
         asked.append(env)
-        return Index(float(rng.random()), 1.0, 0.5)
+        return (float(rng.random()), 1.0, 0.5)
 
     evaluator.evaluate(params, propose, 8, seed=0)
     # One at the start of each copy, one after each of the 8 episodes.
@@ -57,7 +60,7 @@ def test_one_lambda_per_episode_from_the_given_generator() -> None:
 
 def test_recurrent_state_resets_with_the_episode() -> None:
     evaluator, params, network = made(make_toy("Toy/Counting-v0", 2), recurrent=True)
-    seen: list[AgentInput] = []
+    seen: list[Seen] = []
     network.register_forward_hook(lambda m, args, out: seen.append(args[0]))
     evaluator.evaluate(params, lambda env, rng: LAMBDA, 6, seed=0)
     for x in seen:
@@ -87,3 +90,47 @@ def test_a_stop_ends_it_without_a_result() -> None:
     evaluator, params, _ = made(make_toy("Toy/Counting-v0", 3))
     calls = iter(range(100))
     assert evaluator.evaluate(params, lambda env, rng: LAMBDA, 8, 0, lambda: next(calls) >= 3) is None
+
+
+def test_lambda_belongs_to_the_episode_that_the_observation_does() -> None:
+    """The counting observation's first number is the episode; λ's first number is made the same."""
+    evaluator, params, network = made(make_toy("Toy/Counting-v0", 2))
+    drawn = [0, 0]
+
+    def propose(env: int, rng: np.random.Generator) -> Index:
+        drawn[env] += 1
+        return (float(drawn[env] - 1), 0.0, 1.0)
+
+    rows: list[tuple[torch.Tensor, torch.Tensor]] = []  # (λ's first number, the episode), each [copies]
+    network.register_forward_hook(
+        lambda m, args, out: rows.append((args[0].index[0, :, 0].clone(), args[0].obs[0, :, 0].clone()))
+    )
+    evaluator.evaluate(params, propose, 6, seed=0)
+    index, episode = (torch.stack(column) for column in zip(*rows, strict=True))
+    wanted = episode < 3  # 3 episodes a copy; a copy that is done plays on unheard
+    assert torch.equal(index[wanted], episode[wanted])
+    assert index.max() == 3
+
+
+def evaluation_of(env: str, mean: float) -> Evaluation:
+    return Evaluation(env, 4, mean, mean, mean, mean, 0.0, 100.0, 0)
+
+
+def test_atari_scores_stand_beside_random_play_humans_and_world_records() -> None:
+    """Breakout in the paper's tables: random 1.7, human 30.5, world record 864."""
+    scores = normalized_scores(evaluation_of("ALE/Breakout-v5", 100.0))
+    assert scores["hns"] == pytest.approx((100.0 - 1.7) / (30.5 - 1.7))
+    assert scores["hwrns"] == pytest.approx((100.0 - 1.7) / (864.0 - 1.7))
+    assert scores["saber"] == pytest.approx((100.0 - 1.7) / (864.0 - 1.7))
+    high = normalized_scores(evaluation_of("ALE/Breakout-v5", 3000.0))
+    assert high["hwrns"] == pytest.approx((3000.0 - 1.7) / (864.0 - 1.7))
+    assert high["saber"] == 2.0  # SABER caps at 200 %
+
+
+def test_a_report_is_the_evaluation_and_its_normalized_scores() -> None:
+    evaluation = evaluation_of("CartPole-v1", 195.0)
+    assert normalized_scores(evaluation) == {"hns": None, "hwrns": None, "saber": None}
+    assert report_of(evaluation) == {**evaluation.to_dict(), "hns": None, "hwrns": None, "saber": None}
+    atari = evaluation_of("ALE/Breakout-v5", 100.0)
+    assert report_of(atari) == {**atari.to_dict(), **normalized_scores(atari)}
+    assert not {"hns", "hwrns", "saber"} & set(evaluation.to_dict())

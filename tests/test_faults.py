@@ -31,8 +31,8 @@ SMALL = [
     "--seed=3",
     "--env.num-envs=8",
     "--network.hidden-units=16",
-    "--learner.batch-size-sequences=8",
-    "--learner.sequence-steps=5",
+    "--data.batch-size-sequences=8",
+    "--data.sequence-steps=5",
     "--evaluation.every-steps=2000",
     "--evaluation.episodes=4",
     "--run.log-every-steps=250",
@@ -54,10 +54,11 @@ def wait_for_checkpoints(process: subprocess.Popen[str], run_dir: Path, count: i
         time.sleep(0.01)
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("env", ["MinAtar/Breakout-v0", "CartPole-v1"])
 def test_sigkill_in_the_middle_then_resume(tmp_path: Path, env: str) -> None:
     run_dir, copy = tmp_path / "run", tmp_path / "copy"
-    process = cli("train", "--env", env, "--steps=6000", *SMALL, "--run-dir", str(run_dir))
+    process = cli("train", "--env", env, "--steps=3000", *SMALL, "--run-dir", str(run_dir))
     wait_for_checkpoints(process, run_dir, 2)
     process.kill()
     process.communicate()
@@ -67,17 +68,18 @@ def test_sigkill_in_the_middle_then_resume(tmp_path: Path, env: str) -> None:
         out, err = resumed.communicate(timeout=300)
         assert resumed.returncode == 0, err
         result = json.loads(out)
-        assert (result["steps"], result["finished"]) == (6000, True)
+        assert (result["steps"], result["finished"]) == (3000, True)
     lines = read_lines(run_dir)
     assert lines == read_lines(copy)  # two resumes of one checkpoint are identical
     steps = [line["steps"] for line in lines if line["kind"] == "train"]
     # One line for each multiple of 250 that was passed: none lost, none twice.
-    assert [s // 250 for s in steps] == list(range(1, 25))
-    assert steps[-1] == 6000
+    assert [s // 250 for s in steps] == list(range(1, 13))
+    assert steps[-1] == 3000
     with (run_dir / "episodes.csv").open() as file:
         assert len(list(csv.DictReader(file))) == lines[-2]["episodes"]
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_save_and_exit_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     run_dir = tmp_path / "run"
@@ -220,7 +222,7 @@ def test_divergence_saves_and_says_so(tmp_path: Path, monkeypatch: pytest.Monkey
     assert all(np.isfinite(value).all() for value in network_of(tmp_path / "run").values())
     # Nothing of the last iteration is lost: its episodes and its skipped updates are in the logs.
     line = read_lines(tmp_path / "run")[-1]
-    assert line["learner/skipped_total"] == tiny_config().learner.max_nonfinite_updates
+    assert line["learner/skipped_total"] == tiny_config().optimizer.max_nonfinite_updates
     with (tmp_path / "run" / "episodes.csv").open() as file:
         assert len(list(csv.DictReader(file))) == line["episodes"]
 
@@ -240,7 +242,7 @@ def test_a_diverged_run_resumes_where_batches_are_still_due(
     assert result.finished
     assert result.steps == config.steps
     learner = CheckpointStore(tmp_path / "run" / "checkpoints", 1, lambda text: None).newest()["system"]["learner"]
-    assert learner["trained_transitions"] == config.steps * config.learner.replay
+    assert learner["trained_transitions"] == config.steps * config.data.replay
 
 
 def test_a_theta_that_is_not_finite_ends_as_divergence_while_acting_too(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from gdi import policy
 from gdi.acting.actor import Actor
 from gdi.config import Config
 from gdi.envs.base import EnvSpec, StepResult
-from gdi.networks import AgentInput, AgentNetwork
+from gdi.networks import AgentNetwork, Seen
 from gdi.networks.frames import FrameHistory, stack_frames, stack_indices
-from gdi.types import Array, Index, Sequence, State
+from gdi.types import Array, State, Window
 from helpers import collect_windows, make_actor, tiny_config, with_lstm
 
 # Part 1: the functions against a literal reading of the module's docstring
@@ -199,12 +199,12 @@ def picture_actor(burn_in: int, trained: int, savable: bool = True) -> tuple[Act
     return make_actor(PictureEnv(savable), picture_config(burn_in, trained))
 
 
-def stacks_of(window: Sequence) -> Array:
+def stacks_of(window: Window) -> Array:
     """[L + 1, B, 20, 20, 4], as the learner stacks them."""
     return stack_frames(torch.from_numpy(window.obs), torch.from_numpy(window.episode_start), STACK).numpy()
 
 
-def assert_windows_are_the_streams(windows: list[Sequence], burn_in: int, trained: int, begin: int = 0) -> None:
+def assert_windows_are_the_streams(windows: list[Window], burn_in: int, trained: int, begin: int = 0) -> None:
     """Every entry of every window: its stack is what its time says, its start flag too.
 
     Also where ``valid`` is false: there stands an episode's final observation, on which a cut episode bootstraps, and
@@ -246,10 +246,10 @@ def test_the_network_acts_on_the_same_stacks(burn_in: int, trained: int) -> None
     actor, _ = picture_actor(burn_in, trained)
     acted: list[Array] = []
 
-    def catch(module: torch.nn.Module, arguments: tuple[AgentInput, torch.Tensor]) -> None:
+    def catch(module: torch.nn.Module, arguments: tuple[Seen, torch.Tensor]) -> None:
         acted.append(arguments[0].obs[0].numpy().copy())
 
-    actor._network.register_forward_pre_hook(catch)
+    actor._player.network.register_forward_pre_hook(catch)
     windows = collect_windows(actor, 8)
     assert len(acted) == 8 * trained
     for t, observation in enumerate(acted):
@@ -262,18 +262,18 @@ def test_the_network_acts_on_the_same_stacks(burn_in: int, trained: int) -> None
 def test_the_probability_acted_with_is_the_learners() -> None:
     """The whole way: the learner's stacks through the learner's network give μ as it was acted."""
     actor, network = picture_actor(0, 6)
-    index = torch.tensor(Index(1.0, 2.0, 0.5))
+    index = torch.tensor((1.0, 2.0, 0.5))
     for window in collect_windows(actor, 5):
-        inputs = AgentInput(
+        inputs = Seen(
             torch.from_numpy(stacks_of(window)[:-1]),
             *(
                 torch.from_numpy(getattr(window, name)[:-1])
-                for name in ("episode_start", "previous_action", "previous_reward")
+                for name in ("episode_start", "previous_action", "previous_reward", "index")
             ),
         )
         with torch.no_grad():
-            advantage = network(inputs, network.initial_state(COPIES)).advantage
-            probs = policy.probs(advantage, index.expand(*advantage.shape[:2], 3))
+            advantage = network(inputs, network.initial_state(COPIES)).head.advantage
+            probs = policy.log_probs(advantage, index.expand(*advantage.shape[:2], 3)).exp()
         taken = probs.gather(-1, torch.from_numpy(window.action)[..., None])[..., 0]
         np.testing.assert_allclose(window.behavior_prob, taken.numpy(), rtol=1e-4)
         assert 0 < window.behavior_prob.min() < window.behavior_prob.max() < 1

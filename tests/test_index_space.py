@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gdi.config import AxisConfig, IndexSpaceConfig
+from gdi.config import AxisConfig, GDISpace, validate
+from gdi.errors import UserError
 from gdi.index_space import make_index_space
-from gdi.types import Index
+from gdi.presets import make_config
 
 RANDOM_POINTS = settings(derandomize=True, deadline=None, max_examples=60, database=None)
 
@@ -19,7 +22,7 @@ RANDOM_POINTS = settings(derandomize=True, deadline=None, max_examples=60, datab
 def only(axis: AxisConfig):
     """The one searched axis of a space in which the others are fixed."""
     held = AxisConfig(search=False)
-    space = make_index_space(IndexSpaceConfig(inverse_tau_1=axis, inverse_tau_2=held, epsilon=held))
+    space = make_index_space(GDISpace(inverse_tau_1=axis, inverse_tau_2=held, epsilon=held))
     assert len(space.axes) == 1
     return space.axes[0]
 
@@ -29,13 +32,13 @@ EPSILON = AxisConfig(high=1.0, block_width=0.1)
 
 
 def test_the_papers_space():
-    space = make_index_space(IndexSpaceConfig())
+    space = make_index_space(GDISpace())
     assert [axis.name for axis in space.axes] == ["inverse_tau_1", "inverse_tau_2", "epsilon"]
     assert [axis.num_blocks for axis in space.axes] == [50, 50, 10]
     assert [(axis.low, axis.high) for axis in space.axes] == [(0.0, 50.0), (0.0, 50.0), (0.0, 1.0)]
     assert [axis.block_width for axis in space.axes] == pytest.approx([1.0, 1.0, 0.1])
     assert space.degrees_of_freedom == 3
-    assert space.base == Index(1.0, 0.0, 1.0)  # the table's Fixed Selection
+    assert space.base == (1.0, 0.0, 1.0)  # the table's Fixed Selection
 
 
 def test_borders_belong_to_the_block_on_their_right():
@@ -121,15 +124,14 @@ def test_samples_are_uniform_in_their_block():
 
 
 def test_index_and_coordinates_are_inverse():
-    space = make_index_space(IndexSpaceConfig(inverse_tau_1=LOG))
+    space = make_index_space(GDISpace(inverse_tau_1=LOG))
     index = space.to_index(np.array([math.log(3), 7.5, 0.25]))
-    assert isinstance(index, Index)
     assert tuple(index) == pytest.approx((2.0, 7.5, 0.25))
     np.testing.assert_allclose(space.to_coordinates(index), [math.log(3), 7.5, 0.25])
 
 
 def test_axes_that_are_not_searched_stay_at_their_fixed_value():
-    config = IndexSpaceConfig(
+    config = GDISpace(
         inverse_tau_1=AxisConfig(search=False, fixed_value=3.0),
         inverse_tau_2=AxisConfig(search=True),
         epsilon=AxisConfig(search=False, high=1.0, block_width=0.1, fixed_value=0.5),
@@ -137,5 +139,63 @@ def test_axes_that_are_not_searched_stay_at_their_fixed_value():
     space = make_index_space(config)
     assert [axis.name for axis in space.axes] == ["inverse_tau_2"]
     assert space.degrees_of_freedom == 1
-    assert space.to_index(np.array([12.5])) == Index(3.0, 12.5, 0.5)
-    np.testing.assert_allclose(space.to_coordinates(Index(3.0, 12.5, 0.5)), [12.5])
+    assert space.to_index(np.array([12.5])) == (3.0, 12.5, 0.5)
+    np.testing.assert_allclose(space.to_coordinates((3.0, 12.5, 0.5)), [12.5])
+
+
+@dataclass(frozen=True)
+class OwnSpace:
+    """A user's own knobs, one with a limit."""
+
+    limits: ClassVar[dict[str, float]] = {"share": 1.0}
+
+    speed: AxisConfig = AxisConfig(search=False, fixed_value=2.0)
+    share: AxisConfig = AxisConfig(high=1.0, block_width=0.25)
+
+
+@dataclass(frozen=True)
+class EmptySpace:
+    """No knob at all."""
+
+
+def test_a_users_space_needs_only_axes():
+    space = make_index_space(OwnSpace())
+    assert space.names == space.labels == ("speed", "share")
+    assert [axis.num_blocks for axis in space.axes] == [4]
+    assert space.to_index(np.array([0.5])) == (2.0, 0.5)
+    assert space.text((2.0, 0.5)) == "speed 2  share 0.5"
+
+
+def test_a_space_without_knobs_has_one_empty_index():
+    space = make_index_space(EmptySpace())
+    assert space.degrees_of_freedom == 0
+    assert space.to_index(np.zeros(0)) == space.base == ()
+
+
+@pytest.mark.parametrize(
+    ("index", "words"),
+    [
+        ((1.0,), "has 2 numbers, not 1"),
+        ((1.0, 1.5), "share must be in"),
+        ((-1.0, 0.5), "speed must be 0 or more"),
+        ((math.inf, 0.5), "speed must be 0 or more"),
+        ((math.nan, 0.5), "speed must be 0 or more"),
+    ],
+)
+def test_an_index_outside_the_space_is_refused(index, words):
+    with pytest.raises(UserError, match=words):
+        make_index_space(OwnSpace()).check(index)
+    assert make_index_space(OwnSpace()).check((7.0, 1.0)) == (7.0, 1.0)
+
+
+def test_a_space_must_have_the_knobs_that_the_learner_reads():
+    config = make_config("gdi-i3", "CartPole-v1")
+    with pytest.raises(UserError, match="'epsilon' is in one only"):
+        validate(replace(config, index_space=OwnSpace()))
+
+
+def test_an_axis_beyond_its_limit_is_refused():
+    config = make_config("gdi-i3", "CartPole-v1")
+    space = replace(config.index_space, epsilon=AxisConfig(high=1.5, block_width=0.1))
+    with pytest.raises(UserError, match=r"--index-space\.epsilon is at most 1"):
+        validate(replace(config, index_space=space))

@@ -8,28 +8,43 @@ import numpy as np
 import pytest
 import torch
 
-from gdi.config import LearnerConfig, NetworkConfig, planned_updates
+from gdi.algorithms import Loss, Transitions, make_algorithm
+from gdi.algorithms.gdi import GDI, Head, centered_q
+from gdi.config import Config, GDIConfig, OptimizerConfig
 from gdi.envs.base import EnvSpec
 from gdi.envs.toy import ToyEnv
 from gdi.errors import Diverged
 from gdi.learner import Learner
-from gdi.learner.losses import Trained, centred_q, gdi_losses
+from gdi.learner.learner import HEALTH_EVERY_UPDATES
 from gdi.learner.optimizer import Optimizer, learning_rate_at, weight_decay_at
-from gdi.networks import AgentInput, AgentOutput, make_network
+from gdi.networks import AgentNetwork, AgentOutput, Seen
 from gdi.presets import make_config
-from gdi.types import Index, Sequence
-from helpers import make_actor, random_batch, randomise_advantages, tiny_config, with_lstm
+from gdi.types import Window
+from helpers import (
+    change,
+    make_actor,
+    make_network,
+    random_batch,
+    randomise_advantages,
+    tiny_config,
+    transitions,
+    with_lstm,
+)
 
 SPEC = EnvSpec((3,), np.dtype(np.float32), 4)
 CPU = torch.device("cpu")
 ONLY = {"v_loss_scale": 0.0, "q_loss_scale": 0.0, "policy_loss_scale": 0.0}
 
 
+def make_learner(network: AgentNetwork, config: Config, chunk_sequences: int = 0) -> Learner:
+    return Learner(network, make_algorithm(config), config, CPU, chunk_sequences)
+
+
 def learner_for(preset: str = "gdi-i3", seed: int = 0, **learner: float) -> Learner:
     config = tiny_config("Toy/Chain-v0", preset, **learner)
     network = make_network(config, SPEC.observation_shape, SPEC.num_actions, seed)
     randomise_advantages(network)
-    return Learner(network, config, CPU)
+    return make_learner(network, config)
 
 
 def gradients(preset: str = "gdi-i3", **learner: float) -> dict[str, float]:
@@ -67,24 +82,24 @@ def test_policy_loss_trains_the_advantage_only() -> None:
     assert grads["heads.0.value.weight"] == 0.0
 
 
-def losses_with(output: AgentOutput, data: Trained, config: LearnerConfig, families: int = 1) -> torch.Tensor:
+def losses_with(output: AgentOutput, data: Transitions, config: GDIConfig, families: int = 1) -> torch.Tensor:
     preset = "gdi-h3" if families == 2 else "gdi-i3"
     network = make_network(tiny_config("Toy/Chain-v0", preset), SPEC.observation_shape, SPEC.num_actions, 0)
-    rewards = NetworkConfig(reward_shapes=("log", "root")[:families], reward_scales=(1.0, 1.0)[:families])
-    return gdi_losses(network, output, data, config, rewards).total
+    shapes = replace(config, reward_shapes=("log", "root")[:families], reward_scales=(1.0, 1.0)[:families])
+    return GDI(shapes).loss(network, output, data).total
 
 
-def noise(families: int, steps: int = 7, batch: int = 5) -> tuple[torch.Tensor, torch.Tensor, Trained]:
+def noise(families: int, steps: int = 7, batch: int = 5) -> tuple[torch.Tensor, torch.Tensor, Transitions]:
     """advantage, value (both leaves), and data whose every step is valid and goes on."""
     generator = torch.Generator().manual_seed(0)
     advantage = torch.randn(steps + 1, batch, families, 4, generator=generator, requires_grad=True)
     value = torch.randn(steps + 1, batch, families, generator=generator, requires_grad=True)
     index = torch.rand(steps, batch, 3, generator=generator)
-    data = Trained(
+    data = transitions(
         action=torch.randint(4, (steps, batch), generator=generator),
         reward=torch.randn(steps, batch, generator=generator),
         terminated=torch.zeros(steps, batch, dtype=torch.bool),
-        valid=torch.ones(steps, batch, dtype=torch.bool),
+        mask=torch.ones(steps, batch, dtype=torch.bool),
         behavior_prob=torch.rand(steps, batch, generator=generator) * 0.8 + 0.1,
         index=index,
     )
@@ -92,17 +107,17 @@ def noise(families: int, steps: int = 7, batch: int = 5) -> tuple[torch.Tensor, 
 
 
 def as_output(advantage: torch.Tensor, value: torch.Tensor) -> AgentOutput:
-    return AgentOutput(advantage, value, [], torch.zeros(0))
+    return AgentOutput(Head(advantage, value), [], torch.zeros(0))
 
 
 def test_change_of_the_value_is_that_from_step_to_step_within_episodes() -> None:
     advantage, value, data = noise(2)
     draw = torch.Generator().manual_seed(1)
-    valid, terminated = (torch.rand(data.valid.shape, generator=draw) < share for share in (0.7, 0.2))
+    valid, terminated = (torch.rand(data.mask.shape, generator=draw) < share for share in (0.7, 0.2))
     network = make_network(tiny_config("Toy/Chain-v0", "gdi-h3"), SPEC.observation_shape, SPEC.num_actions, 0)
-    rewards = NetworkConfig(reward_shapes=("log", "root"), reward_scales=(1.0, 1.0))
-    data = replace(data, valid=valid, terminated=terminated)
-    metrics = gdi_losses(network, as_output(advantage, value), data, LearnerConfig(), rewards).metrics
+    config = GDIConfig(reward_shapes=("log", "root"), reward_scales=(1.0, 1.0))
+    data = data._replace(mask=valid, terminated=terminated)
+    metrics = GDI(config).loss(network, as_output(advantage, value), data).metrics
     steps = [(t, b) for t, b in np.argwhere(valid.numpy()) if not terminated[t, b]]
     v = value.detach()
     changes = [float(abs(v[t + 1, b, family] - v[t, b, family])) for t, b in steps for family in (0, 1)]
@@ -112,7 +127,7 @@ def test_change_of_the_value_is_that_from_step_to_step_within_episodes() -> None
 def test_targets_get_no_gradient() -> None:
     """The bootstrap value enters every target and no prediction: its gradient is exactly zero."""
     advantage, value, data = noise(1)
-    losses_with(as_output(advantage, value), data, replace(LearnerConfig(), q_stop_gradient=False)).backward()
+    losses_with(as_output(advantage, value), data, replace(GDIConfig(), q_stop_gradient=False)).backward()
     assert value.grad is not None
     assert advantage.grad is not None
     assert value.grad[:-1].abs().min() > 0
@@ -122,10 +137,10 @@ def test_targets_get_no_gradient() -> None:
 
 def test_invalid_steps_get_no_gradient_and_change_nothing() -> None:
     advantage, value, data = noise(1)
-    valid = data.valid.clone()
+    valid = data.mask.clone()
     valid[3, :] = False
-    data = replace(data, valid=valid)
-    losses_with(as_output(advantage, value), data, LearnerConfig()).backward()
+    data = data._replace(mask=valid)
+    losses_with(as_output(advantage, value), data, GDIConfig()).backward()
     assert advantage.grad is not None
     assert torch.equal(advantage.grad[3], torch.zeros_like(advantage.grad[3]))
     assert value.grad is not None
@@ -134,8 +149,8 @@ def test_invalid_steps_get_no_gradient_and_change_nothing() -> None:
     def total(reward_there: float, action_there: int) -> float:
         reward, action = data.reward.clone(), data.action.clone()
         reward[3], action[3] = reward_there, action_there
-        changed = replace(data, reward=reward, action=action)
-        return losses_with(as_output(advantage, value), changed, LearnerConfig()).item()
+        changed = data._replace(reward=reward, action=action)
+        return losses_with(as_output(advantage, value), changed, GDIConfig()).item()
 
     assert total(0.0, 0) == total(1000.0, 3)
 
@@ -147,7 +162,7 @@ def test_each_family_of_h3_learns_from_its_own_values_only() -> None:
         advantage, value, data = noise(2)
         with torch.no_grad():
             value[..., 1] += shift
-        losses_with(as_output(advantage, value), data, LearnerConfig(), families=2).backward()
+        losses_with(as_output(advantage, value), data, GDIConfig(), families=2).backward()
         assert advantage.grad is not None
         assert value.grad is not None
         return torch.cat([advantage.grad[..., 0, :].flatten(), value.grad[..., 0].flatten()])
@@ -157,61 +172,57 @@ def test_each_family_of_h3_learns_from_its_own_values_only() -> None:
 
 def test_policy_gradient_by_hand() -> None:
     """One step, one sequence, two actions, on-policy: −β·(r + γV' − V)·∂log π/∂A, π = Softmax(A·u) at ε = 1."""
-    config = replace(LearnerConfig(), **{**ONLY, "policy_loss_scale": 3.0}, discount=0.9)
+    config = replace(GDIConfig(), **{**ONLY, "policy_loss_scale": 3.0}, discount=0.9, reward_shapes=("none",))
     advantage = torch.tensor([[[[0.2, -0.1]]], [[[0.0, 0.0]]]], requires_grad=True)
     value = torch.tensor([[[0.5]], [[2.0]]])
     u, reward = 1.5, 1.0
     pi = torch.softmax(advantage.detach()[0, 0, 0] * u, 0)
-    data = Trained(
+    data = transitions(
         action=torch.tensor([[0]]),
         reward=torch.tensor([[reward]]),
         terminated=torch.tensor([[False]]),
-        valid=torch.tensor([[True]]),
+        mask=torch.tensor([[True]]),
         behavior_prob=pi[0].reshape(1, 1),
         index=torch.tensor([[[u, 0.0, 1.0]]]),
     )
     network = make_network(tiny_config("Toy/Chain-v0"), (3,), 2, 0)
-    gdi_losses(
-        network, as_output(advantage, value), data, config, NetworkConfig(reward_shapes=("none",))
-    ).total.backward()
+    GDI(config).loss(network, as_output(advantage, value), data).total.backward()
     gain = reward + 0.9 * 2.0 - 0.5  # ratio 1 is below the clip 1.05
     expected = -3.0 * gain * u * (torch.tensor([1.0, 0.0]) - pi)
     assert advantage.grad is not None
     torch.testing.assert_close(advantage.grad[0, 0, 0], expected)
 
 
-def test_centred_q_has_mean_v_under_pi() -> None:
+def test_centered_q_has_mean_v_under_pi() -> None:
     advantage, value, _ = noise(2)
     log_pi = torch.log_softmax(torch.randn(8, 5, 4), -1)
-    q = centred_q(advantage, value, log_pi, stop_gradient=True)
+    q = centered_q(advantage, value, log_pi, stop_gradient=True)
     torch.testing.assert_close((log_pi.exp().unsqueeze(-2) * q).sum(-1), value)
 
 
 def test_terminal_stops_the_bootstrap() -> None:
     """The last step's V target is r at a terminal, and r + γV(s') without one (ρ = 1)."""
-    config = replace(LearnerConfig(), **{**ONLY, "v_loss_scale": 1.0}, discount=0.9)
+    config = replace(GDIConfig(), **{**ONLY, "v_loss_scale": 1.0}, discount=0.9, reward_shapes=("none",))
     for terminal, target in ((True, 1.0), (False, 1.0 + 0.9 * 7.0)):
         value = torch.tensor([[[2.0]], [[7.0]]], requires_grad=True)
         advantage = torch.zeros(2, 1, 1, 2)
-        data = Trained(
+        data = transitions(
             action=torch.tensor([[0]]),
             reward=torch.tensor([[1.0]]),
             terminated=torch.tensor([[terminal]]),
-            valid=torch.tensor([[True]]),
+            mask=torch.tensor([[True]]),
             behavior_prob=torch.tensor([[0.5]]),
             index=torch.tensor([[[1.0, 0.0, 1.0]]]),
         )
         network = make_network(tiny_config("Toy/Chain-v0"), (3,), 2, 0)
-        gdi_losses(
-            network, as_output(advantage, value), data, config, NetworkConfig(reward_shapes=("none",))
-        ).total.backward()
+        GDI(config).loss(network, as_output(advantage, value), data).total.backward()
         assert value.grad is not None
         assert float(value.grad[0, 0, 0]) == pytest.approx(2.0 - target)
 
 
 def test_burn_in_runs_without_gradient_and_from_the_stored_state() -> None:
     config = with_lstm(tiny_config("Toy/Chain-v0", burn_in_steps=4))
-    part = Learner(make_network(config, SPEC.observation_shape, SPEC.num_actions, 0), config, CPU)
+    part = make_learner(make_network(config, SPEC.observation_shape, SPEC.num_actions, 0), config)
     seen: list[tuple[bool, int, float]] = []
 
     def watch(module, args, output):  # type: ignore[no-untyped-def]
@@ -224,7 +235,7 @@ def test_burn_in_runs_without_gradient_and_from_the_stored_state() -> None:
     part.update(batch)
     (burn_grad, burn_length, burn_state), (train_grad, train_length, train_state) = seen
     assert (burn_grad, burn_length) == (False, 4)
-    assert (train_grad, train_length) == (True, config.learner.sequence_steps + 1)
+    assert (train_grad, train_length) == (True, config.data.sequence_steps + 1)
     assert burn_state == pytest.approx(3 * 16 * 0.25)  # 3 sequences, hidden and cell of 8 units
     assert train_state != burn_state
 
@@ -237,7 +248,7 @@ def test_burn_in_observations_reach_the_state_but_get_no_gradient() -> None:
     base.episode_start[:] = False
 
     def loss(shift: float) -> float:
-        part = Learner(make_network(config, SPEC.observation_shape, SPEC.num_actions, 0), config, CPU)
+        part = make_learner(make_network(config, SPEC.observation_shape, SPEC.num_actions, 0), config)
         part.network.load_state_dict(network.state_dict())
         obs = base.obs.copy()
         obs[:4] += shift
@@ -281,7 +292,7 @@ def test_learning_rate_warms_up_and_anneals_to_zero() -> None:
 def test_a_short_run_warms_up_for_a_quarter_of_it() -> None:
     """2M steps at the paper's scale are 781 updates, where its warm-up has 4,000: the rate must still come down."""
     config = make_config("gdi-i3", "pong", scale="paper", steps=2_000_000)
-    assert planned_updates(config) == 781
+    assert config.planned_updates == 781
     optimizer = Optimizer(
         make_network(tiny_config("Toy/Chain-v0"), SPEC.observation_shape, SPEC.num_actions, 0), config
     )
@@ -292,7 +303,7 @@ def test_a_short_run_warms_up_for_a_quarter_of_it() -> None:
 
 
 def test_weight_decay_anneals_to_zero() -> None:
-    config = replace(LearnerConfig(), weight_decay=0.01)
+    config = OptimizerConfig(weight_decay=0.01)
     assert weight_decay_at(0.0, config) == 0.01
     assert weight_decay_at(0.75, config) == pytest.approx(0.0025)
     assert weight_decay_at(1.0, config) == 0.0
@@ -344,7 +355,7 @@ def test_gradients_are_clipped_to_the_global_norm() -> None:
 
 
 def test_planned_updates_of_the_paper() -> None:
-    assert planned_updates(make_config("gdi-i3", scale="paper")) == 19_531  # 5e7 · 2 / (64 · 80)
+    assert make_config("gdi-i3", scale="paper").planned_updates == 19_531  # 5e7 · 2 / (64 · 80)
 
 
 class ConstantReward:
@@ -362,21 +373,25 @@ class ConstantReward:
 
 def learned_value(*, truncation_ends_the_world: bool) -> float:
     config = tiny_config("Toy/Chain-v0", discount=0.8, learning_rate=0.02, warmup_updates=0, steps=400 * 8 * 5)
-    config = replace(config, network=replace(config.network, reward_shapes=("none",), reward_scales=(1.0,)))
+    config = change(config, reward_shapes=("none",), reward_scales=(1.0,))
     actor, network = make_actor(ToyEnv(ConstantReward(), 8), config)
-    part = Learner(network, config, CPU)
-    window: Sequence | None = None
+    part = make_learner(network, config)
+    window: Window | None = None
     for _ in range(200):
-        window, _ = actor.collect(lambda envs: [Index(1.0, 1.0, 0.5)] * len(envs), 10**9)
+        window, _, _ = actor.collect(lambda envs: [(1.0, 1.0, 0.5)] * len(envs), 10**9)
         if truncation_ends_the_world:
             window = replace(window, terminated=window.truncated)
         part.update(window)
     assert window is not None
-    inputs = AgentInput(
-        torch.ones(1, 1, 1), torch.ones(1, 1, dtype=torch.bool), torch.zeros(1, 1, dtype=torch.long), torch.zeros(1, 1)
+    inputs = Seen(
+        torch.ones(1, 1, 1),
+        torch.ones(1, 1, dtype=torch.bool),
+        torch.zeros(1, 1, dtype=torch.long),
+        torch.zeros(1, 1),
+        torch.zeros(1, 1, 3),
     )
     with torch.no_grad():
-        return float(part.network(inputs, part.network.initial_state(1)).value[0, 0, 0])
+        return float(part.network(inputs, part.network.initial_state(1)).head.value[0, 0, 0])
 
 
 def test_truncation_bootstraps_and_treating_it_as_the_end_is_wrong() -> None:
@@ -393,10 +408,10 @@ def test_a_batch_in_chunks_gives_the_gradient_and_metrics_of_the_whole(preset: s
     batch = random_batch(whole._config, SPEC, 6)
     batch.valid[:, :3] &= np.arange(5)[:, None] < 2
     batch.valid[:, 4] = False
-    config = replace(whole._config, learner=replace(whole._config.learner, workers=workers))
+    config = change(whole._config, workers=workers)
     network = make_network(config, SPEC.observation_shape, SPEC.num_actions, 0)
     randomise_advantages(network)
-    cut = Learner(network, config, CPU, chunk)
+    cut = make_learner(network, config, chunk)
     expected, metrics = whole.update(batch), cut.update(batch)
     assert metrics == pytest.approx(expected, rel=1e-4, abs=1e-6)
     for (name, a), b in zip(whole.network.named_parameters(), cut.network.parameters(), strict=True):
@@ -409,9 +424,61 @@ def test_workers_repeat_bit_by_bit() -> None:
     found = []
     for _ in range(2):
         config = tiny_config("Toy/Chain-v0", workers=2)
-        part = Learner(make_network(config, SPEC.observation_shape, SPEC.num_actions, 0), config, CPU, 1)
+        part = make_learner(make_network(config, SPEC.observation_shape, SPEC.num_actions, 0), config, 1)
         for seed in range(20):
             part.update(random_batch(config, SPEC, 6, seed))
         found.append(part.parameters())
     for name, value in found[0].items():
         assert torch.equal(value, found[1][name]), name
+
+
+class Listening(GDI):
+    """GDI that remembers what it was given."""
+
+    def __init__(self, config: GDIConfig) -> None:
+        super().__init__(config)
+        self.given: list[tuple[AgentOutput, Transitions, bool]] = []
+
+    def loss(self, network: AgentNetwork, online: AgentOutput, data: Transitions, *, health: bool = True) -> Loss:
+        self.given.append((online, data, health))
+        return super().loss(network, online, data, health=health)
+
+
+def test_the_algorithm_gets_the_trained_steps_with_one_row_more_of_what_was_seen() -> None:
+    """3 steps of burn-in and 5 trained ones: rows 3 to 7 of what was done, and rows 3 to 8 of what was seen."""
+    config = with_lstm(tiny_config("Toy/Chain-v0", burn_in_steps=3))
+    algorithm = Listening(config.learner)
+    part = Learner(make_network(config, SPEC.observation_shape, SPEC.num_actions, 0), algorithm, config, CPU)
+    batch = random_batch(config, SPEC, 16)
+    assert batch.terminated[3:].any()
+    assert batch.truncated[3:].any()
+    part.update(batch)
+    ((online, data, _),) = algorithm.given
+    for name in Seen._fields:
+        np.testing.assert_array_equal(getattr(data.seen, name), getattr(batch, name)[3:9], name)
+    for name in ("action", "reward", "terminated", "truncated", "behavior_prob"):
+        np.testing.assert_array_equal(getattr(data, name), getattr(batch, name)[3:8], name)
+    np.testing.assert_array_equal(data.mask, batch.valid[3:8])
+    assert len(online.head.value) == 5 + 1
+
+
+def test_the_learner_adds_the_total_to_what_the_loss_watches() -> None:
+    part = learner_for(
+        v_loss_scale=0.5,
+        q_loss_scale=2.0,
+        policy_loss_scale=3.0,
+        forward_dynamics_scale=0.25,
+        inverse_dynamics_scale=0.75,
+    )
+    metrics = part.update(random_batch(part._config, SPEC, 6))
+    scales = {"v": 0.5, "q": 2.0, "policy": 3.0, "forward_dynamics": 0.25, "inverse_dynamics": 0.75}
+    expected = sum(scale * metrics[f"loss/{name}"] for name, scale in scales.items())
+    assert metrics["loss/total"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_health_is_watched_at_the_first_update_and_then_at_every_fourth() -> None:
+    part = learner_for()
+    batch = random_batch(part._config, SPEC, 6)
+    watched = ["policy/entropy" in part.update(batch) for _ in range(9)]
+    assert HEALTH_EVERY_UPDATES == 4
+    assert watched == [True, False, False, False, True, False, False, False, True]

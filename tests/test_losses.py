@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from gdi.config import LearnerConfig, NetworkConfig
-from gdi.learner.losses import Trained, gdi_losses
-from gdi.networks import AgentInput, AgentOutput, make_network
-from helpers import random_batch, tiny_config, with_lstm
+from gdi.algorithms import Transitions
+from gdi.algorithms.gdi import GDI, Head
+from gdi.config import GDIConfig
+from gdi.networks import AgentOutput, Seen
+from helpers import make_network, random_batch, tiny_config, transitions, with_lstm
 
 T, B, A = 9, 4, 3
 GAMMA, RHO_BAR, C_BAR = 0.9, 1.3, 0.8
@@ -96,10 +97,10 @@ def test_losses_equal_their_literal_transcription(form: str, families: int) -> N
     data["valid"][6, 1] = False  # a reset after a truncation
     data["valid"][7:, 2] = False  # the step budget ran out
     config = replace(
-        LearnerConfig(), discount=GAMMA, rho_bar=RHO_BAR, c_bar=C_BAR, retrace_form=form,
+        GDIConfig(), discount=GAMMA, rho_bar=RHO_BAR, c_bar=C_BAR, retrace_form=form,
         v_loss_scale=0.7, q_loss_scale=1.9, policy_loss_scale=2.3,
+        reward_shapes=("log", "root")[:families], reward_scales=(0.5, 2.0)[:families],
     )  # fmt: skip
-    rewards = NetworkConfig(reward_shapes=("log", "root")[:families], reward_scales=(0.5, 2.0)[:families])
 
     v_loss = q_loss = policy_loss = 0.0
     for b in range(B):
@@ -114,8 +115,8 @@ def test_losses_equal_their_literal_transcription(form: str, families: int) -> N
 
     network = make_network(tiny_config("Toy/Chain-v0", "gdi-h3" if families == 2 else "gdi-i3"), (3,), A, 0)
     tensors = {name: torch.from_numpy(value) for name, value in data.items()}
-    output = AgentOutput(tensors.pop("advantage"), tensors.pop("value"), [], torch.zeros(0))
-    losses = gdi_losses(network, output, Trained(**tensors), config, rewards)
+    output = AgentOutput(Head(tensors.pop("advantage"), tensors.pop("value")), [], torch.zeros(0))
+    losses = GDI(config).loss(network, output, transitions(mask=tensors.pop("valid"), **tensors))
     assert losses.metrics["loss/v"].item() == pytest.approx(v_loss / count)
     assert losses.metrics["loss/q"].item() == pytest.approx(q_loss / count)
     assert losses.metrics["loss/policy"].item() == pytest.approx(policy_loss / count)
@@ -132,14 +133,11 @@ def test_each_auxiliary_scale_weighs_its_own_task(task: str) -> None:
     spec = EnvSpec((3,), np.dtype(np.float32), A)
     network = make_network(config, (3,), A, 0)
     batch = random_batch(config, spec, B)
-    inputs = AgentInput(*(torch.from_numpy(getattr(batch, n)) for n in AgentInput._fields))
-    data = Trained(
-        **{n: torch.from_numpy(getattr(batch, n)) for n in ("action", "reward", "terminated", "valid")},
-        behavior_prob=torch.from_numpy(batch.behavior_prob),
-        index=torch.from_numpy(batch.index),
-    )
+    inputs = Seen(*(torch.from_numpy(getattr(batch, n)) for n in Seen._fields))
+    fields = ("action", "reward", "terminated", "truncated", "valid", "behavior_prob")
+    data = Transitions(inputs, *(torch.from_numpy(getattr(batch, n)) for n in fields))
     output = network(inputs, network.initial_state(B))
-    losses = gdi_losses(network, output, data, config.learner, config.network)
+    losses = GDI(config.learner).loss(network, output, data)
     wanted = losses.metrics[f"loss/{task}_dynamics"].item()
     assert wanted > 0
     assert losses.total.item() == pytest.approx(0.25 * wanted, rel=1e-5)
@@ -153,10 +151,57 @@ def test_the_core_sees_the_previous_reward_shaped_and_scaled() -> None:
     core = network.encoders[0].core
     assert core is not None
     core.register_forward_hook(lambda module, args, output: seen.append(args[0]))
-    inputs = AgentInput(
+    inputs = Seen(
         torch.zeros(1, 1, 3), torch.zeros(1, 1, dtype=torch.bool), torch.zeros(1, 1, dtype=torch.long),
-        torch.full((1, 1), -3.0),
+        torch.full((1, 1), -3.0), torch.zeros(1, 1, 3),
     )  # fmt: skip
     network(inputs, network.initial_state(1))
-    scale = config.network.reward_scales[0]
+    scale = config.learner.reward_scales[0]
     assert seen[0][0, 0, -1].item() == pytest.approx(-scale * np.log(4.0), rel=1e-5)
+
+
+def noise_for_a_loss() -> tuple[AgentOutput, Transitions]:
+    rng = np.random.default_rng(0)
+    head = Head(torch.from_numpy(rng.normal(size=(T + 1, B, 1, A))), torch.from_numpy(rng.normal(size=(T + 1, B, 1))))
+    data = transitions(
+        action=torch.from_numpy(rng.integers(A, size=(T, B))),
+        reward=torch.from_numpy(rng.normal(size=(T, B))),
+        terminated=torch.zeros(T, B, dtype=torch.bool),
+        mask=torch.from_numpy(rng.random((T, B)) < 0.8),
+        behavior_prob=torch.from_numpy(rng.uniform(0.1, 0.9, (T, B))),
+        index=torch.from_numpy(rng.random((T + 1, B, 3))),
+    )
+    return AgentOutput(head, [], torch.zeros(0)), data
+
+
+def test_the_bootstrap_row_has_no_policy() -> None:
+    """V(s_T) bootstraps, and no action is taken there: neither λ nor A of row T counts. Those of row T − 1 do."""
+    output, data = noise_for_a_loss()
+    network = make_network(tiny_config("Toy/Chain-v0"), (3,), A, 0)
+
+    def total(row: int, *, of: str) -> float:
+        head, index = output.head, data.seen.index
+        if of == "index":
+            index = index.clone()
+            index[row] = 0.25
+        else:
+            head = head._replace(advantage=head.advantage.clone())
+            head.advantage[row, ..., 0] += 1.0
+        changed = data._replace(seen=data.seen._replace(index=index))
+        return GDI(GDIConfig()).loss(network, output._replace(head=head), changed).total.item()
+
+    unchanged = GDI(GDIConfig()).loss(network, output, data).total.item()
+    for of in ("index", "advantage"):
+        assert total(T, of=of) == unchanged
+        assert total(T - 1, of=of) != unchanged
+
+
+def test_health_adds_metrics_and_leaves_the_loss_alone() -> None:
+    output, data = noise_for_a_loss()
+    network = make_network(tiny_config("Toy/Chain-v0"), (3,), A, 0)
+    watched, plain = (GDI(GDIConfig()).loss(network, output, data, health=health) for health in (True, False))
+    assert watched.total.item() == plain.total.item()
+    assert set(plain.metrics) == {"loss/v", "loss/q", "loss/policy"}
+    added = set(watched.metrics) - set(plain.metrics)
+    assert {name.partition("/")[0] for name in added} == {"policy", "value"}
+    assert len(added) == 4 + 3

@@ -43,6 +43,7 @@ from benchmarks.minatar_sweep.records import (
     merge,
     publish,
     read_rows,
+    read_settings,
     write_rows,
     write_settings,
 )
@@ -52,6 +53,8 @@ from gdi.errors import UserError
 from gdi.networks.torsos import make_torso
 from gdi.scores import metrics
 from gdi.seeds import child_seed
+
+COMMITTED = Path(__file__).parents[1] / "docs" / "results" / "minatar"
 
 
 def job(agent: str = "gdi-i3", game: str = "Breakout", seed: int = 1, steps: int = 3000) -> Job:
@@ -97,9 +100,9 @@ def test_gdi_runs_with_its_presets_and_one_thread() -> None:
         config = agents.gdi_config(agent, "Asterix", 3, 10**6)
         changed = {name for name, _, _ in differences(plain, config)}
         allowed = {"run.threads", "run.device", "run.keep_checkpoints"}
-        assert changed == allowed | ({"network.reward_scales"} if agent.reward_scale else set())
+        assert changed == allowed | ({"learner.reward_scales"} if agent.reward_scale else set())
         assert config.run.threads == 1
-    assert agents.gdi_config(AGENTS["fixed-unscaled"], "Asterix", 1, 10).network.reward_scales == (1.0,)
+    assert agents.gdi_config(AGENTS["fixed-unscaled"], "Asterix", 1, 10).learner.reward_scales == (1.0,)
 
 
 def test_evaluations_are_every_100k_steps_and_at_least_four() -> None:
@@ -119,6 +122,26 @@ def test_shared_settings_leave_out_game_and_seed_alone() -> None:
 def test_a_setting_that_only_one_side_knows_is_no_difference() -> None:
     assert first_difference({"a": 1, "gone": 2}, {"a": 1, "new": 3}) is None
     assert first_difference({"a": {"b": 1}}, {"a": {"b": 2}}) == ("a.b", 1, 2)
+
+
+@pytest.mark.parametrize("name", [agent.name for agent in AGENTS.values() if not agent.is_peer])
+def test_settings_of_format_1_are_those_of_today(name: str, tmp_path: Path) -> None:
+    """The committed results go on: no setting differs, and none escapes the comparison by its new place."""
+    path = COMMITTED / f"{name}.json"
+    assert "format" not in json.loads(path.read_text())
+    today = shared_settings(job(name, steps=1_000_000).settings())
+    assert read_settings(path) == today
+    stored = json.loads(path.read_text())
+    stored["learner"]["replay"] = 3
+    (tmp_path / "changed.json").write_text(json.dumps(stored))
+    changed = read_settings(tmp_path / "changed.json")
+    assert changed is not None
+    assert first_difference(changed, today) == ("data.replay", 3, 8)
+
+
+def test_the_kind_of_controller_is_a_setting() -> None:
+    fixed, random = (shared_settings(job(name).settings())["controller"] for name in ("fixed", "random"))
+    assert first_difference(fixed, random) == ("kind", "fixed", "uniform")
 
 
 # ------------------------------------------------------------------------------------------------- files of results
@@ -368,7 +391,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
             config,
             env=replace(config.env, num_envs=8),
             network=replace(config.network, hidden_units=8),
-            learner=replace(config.learner, batch_size_sequences=8, sequence_steps=10, replay=1, replay_span_windows=2),
+            data=replace(config.data, batch_size_sequences=8, sequence_steps=10, replay=1, replay_span_windows=2),
             evaluation=replace(config.evaluation, episodes=2),
             run=replace(config.run, log_every_steps=100, checkpoint_every_steps=400),
         )
@@ -773,3 +796,8 @@ def test_analysis_writes_tables_and_figures_from_csv_alone(tmp_path: Path, capsy
     assert analysis.page(runs, lambdas) == page  # the bootstrap, too, is the same each time
     assert figures.iqm_figure(runs) is None
     assert figures.iqm_figure(synthetic(exact)) is not None
+
+
+def test_the_committed_tables_come_from_the_committed_rows() -> None:
+    """Its numbers are bootstrapped with fixed seeds, and its categories are measured on the live presets."""
+    assert analysis.page(*analysis.read_results(COMMITTED)) == (COMMITTED / "tables.md").read_text(encoding="utf-8")

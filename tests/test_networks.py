@@ -9,27 +9,28 @@ import pytest
 import torch
 
 from gdi.errors import UserError
-from gdi.networks import AgentInput, AgentNetwork, make_network
+from gdi.networks import AgentNetwork, Seen
 from gdi.networks.dynamics import Dynamics
 from gdi.networks.torsos import FirstConvolution, make_torso, resolve_torso
 from gdi.presets import make_config
-from helpers import randomise_advantages, tiny_config, with_lstm
+from helpers import make_network, randomise_advantages, tiny_config, with_lstm
 
 T, B, A = 6, 3, 4
 
 
-def inputs(shape: tuple[int, ...] = (5,), dtype: torch.dtype = torch.float32, seed: int = 0) -> AgentInput:
+def inputs(shape: tuple[int, ...] = (5,), dtype: torch.dtype = torch.float32, seed: int = 0) -> Seen:
     generator = torch.Generator().manual_seed(seed)
     obs = (
         torch.randint(0, 2, (T, B, *shape), generator=generator)
         if dtype != torch.float32
         else torch.randn(T, B, *shape, generator=generator)
     )
-    return AgentInput(
+    return Seen(
         obs.to(dtype),
         torch.zeros(T, B, dtype=torch.bool),
         torch.randint(0, A, (T, B), generator=generator),
         torch.randn(T, B, generator=generator),
+        torch.rand(T, B, 3, generator=generator),
     )
 
 
@@ -124,8 +125,8 @@ def test_output_shapes(preset: str, lstm: bool) -> None:
     families = 2 if preset == "gdi-h3" else 1
     made = network_for(preset, lstm=lstm)
     output = made(inputs(), made.initial_state(B))
-    assert output.advantage.shape == (T, B, families, A)
-    assert output.value.shape == (T, B, families)
+    assert output.head.advantage.shape == (T, B, families, A)
+    assert output.head.value.shape == (T, B, families)
     assert output.state.shape == (B, families, 16 if lstm else 0)
 
 
@@ -137,10 +138,10 @@ def test_unrolling_in_one_call_equals_step_by_step() -> None:
     whole = made(x, made.initial_state(B))
     state = made.initial_state(B)
     for t in range(T):
-        step = made(AgentInput(*(part[t : t + 1] for part in x)), state)
+        step = made(Seen(*(part[t : t + 1] for part in x)), state)
         state = step.state
-        torch.testing.assert_close(step.advantage[0], whole.advantage[t])
-        torch.testing.assert_close(step.value[0], whole.value[t])
+        torch.testing.assert_close(step.head.advantage[0], whole.head.advantage[t])
+        torch.testing.assert_close(step.head.value[0], whole.head.value[t])
     torch.testing.assert_close(state, whole.state)
 
 
@@ -149,8 +150,8 @@ def test_state_resets_exactly_where_an_episode_starts() -> None:
     x, other = inputs(), inputs(seed=1)
     x.episode_start[3, 1] = True
     # Everything before step 3 is changed: sequence 1 forgets it at step 3, the others do not.
-    changed = AgentInput(*(torch.cat([b[:3], a[3:]]) for a, b in zip(x, other, strict=True)))
-    out, out_changed = made(x, made.initial_state(B)).value, made(changed, made.initial_state(B)).value
+    changed = Seen(*(torch.cat([b[:3], a[3:]]) for a, b in zip(x, other, strict=True)))
+    out, out_changed = made(x, made.initial_state(B)).head.value, made(changed, made.initial_state(B)).head.value
     torch.testing.assert_close(out[3:, 1], out_changed[3:, 1], rtol=0, atol=0)
     assert (out[3:, 0] - out_changed[3:, 0]).abs().max() > 1e-4
     assert (out[:3, 1] - out_changed[:3, 1]).abs().max() > 1e-4
@@ -161,7 +162,7 @@ def test_previous_action_and_reward_matter_inside_an_episode_and_not_at_its_star
     x = inputs()
     x.episode_start[0] = True
     changed = x._replace(previous_action=(x.previous_action + 1) % A, previous_reward=x.previous_reward + 1)
-    out, out_changed = made(x, made.initial_state(B)).value, made(changed, made.initial_state(B)).value
+    out, out_changed = made(x, made.initial_state(B)).head.value, made(changed, made.initial_state(B)).head.value
     torch.testing.assert_close(out[0], out_changed[0], rtol=0, atol=0)
     assert (out[1] - out_changed[1]).abs().max() > 1e-4
 
@@ -169,7 +170,7 @@ def test_previous_action_and_reward_matter_inside_an_episode_and_not_at_its_star
 def test_families_of_h3_are_disjoint() -> None:
     made = network_for("gdi-h3")
     output = made(inputs(), made.initial_state(B))
-    output.advantage[..., 0, :].sum().backward()
+    output.head.advantage[..., 0, :].sum().backward()
     touched = {name for name, p in made.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
     assert touched
     assert all(name.startswith(("encoders.0", "heads.0")) for name in touched)
@@ -180,15 +181,15 @@ def test_shared_torso_has_one_encoder_and_two_heads() -> None:
     assert len(shared.encoders) == 1
     assert len(shared.heads) == 2
     output = shared(inputs(), shared.initial_state(B))
-    assert output.advantage.shape == (T, B, 2, A)
-    assert not torch.equal(output.advantage[..., 0, :], output.advantage[..., 1, :])
+    assert output.head.advantage.shape == (T, B, 2, A)
+    assert not torch.equal(output.head.advantage[..., 0, :], output.head.advantage[..., 1, :])
     assert sum(p.numel() for p in shared.parameters()) < 0.6 * sum(p.numel() for p in disjoint.parameters())
 
 
 def test_first_policy_is_uniform_and_the_seed_decides_the_rest() -> None:
     config = tiny_config("Toy/Chain-v0")
     one, same, other = (make_network(config, (5,), A, seed) for seed in (1, 1, 2))
-    assert (one(inputs(), one.initial_state(B)).advantage == 0).all()
+    assert (one(inputs(), one.initial_state(B)).head.advantage == 0).all()
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), same.parameters(), strict=True))
     assert any(not torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
@@ -277,23 +278,24 @@ def test_the_first_convolution_of_bytes_is_the_plain_one(
 def test_paper_scale_tensor_shapes() -> None:
     """The tensors of an update at the paper's scale: 40 + 80 steps and a bootstrap, 18 actions, two families."""
     config = make_config("gdi-h3", "ALE/Breakout-v5", scale="paper")
-    learner = config.learner
-    assert (config.env.num_envs, learner.batch_size_sequences) == (160, 64)
-    assert (learner.burn_in_steps, learner.sequence_steps) == (40, 80)
+    data = config.data
+    assert (config.env.num_envs, data.batch_size_sequences) == (160, 64)
+    assert (data.burn_in_steps, data.sequence_steps) == (40, 80)
     network = make_network(config, (84, 84, 4), 18, 0)
     state = network.initial_state(2)
     assert state.shape == (2, 2, 2 * 256)  # [B, encoders, hidden and cell]
     out = network(
-        AgentInput(
+        Seen(
             torch.zeros(3, 2, 84, 84, 4, dtype=torch.uint8),
             torch.zeros(3, 2, dtype=torch.bool),
             torch.zeros(3, 2, dtype=torch.int64),
             torch.zeros(3, 2),
+            torch.zeros(3, 2, 3),
         ),
         state,
     )
-    assert out.advantage.shape == (3, 2, 2, 18)  # [T, B, families, actions]
-    assert out.value.shape == (3, 2, 2)
+    assert out.head.advantage.shape == (3, 2, 2, 18)  # [T, B, families, actions]
+    assert out.head.value.shape == (3, 2, 2)
     assert [phi.shape for phi in out.features] == [(3, 2, 256)] * 2
     # 15 convolutions in each family: 84 -> 42 -> 21 -> 11 by max-pooling, 16, 32 and 32 channels
     layers = [m for m in network.encoders[0].modules() if isinstance(m, torch.nn.Conv2d)]

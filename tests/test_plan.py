@@ -11,13 +11,12 @@ import torch
 from gdi.config import Config
 from gdi.envs.base import EnvSpec
 from gdi.errors import UserError
-from gdi.networks import make_network
 from gdi.presets import make_config
 from gdi.runtime import parts as making
 from gdi.runtime import plan as planning
 from gdi.runtime.local import build
 from gdi.runtime.plan import GIB, MemoryPlan, check_fits, plan_memory, saved_bytes_per_step
-from helpers import tiny_config
+from helpers import change, make_network, tiny_config
 
 ATARI = EnvSpec((84, 84, 4), np.dtype(np.uint8), 18, frames_per_step=4, frame_stack=4)
 FRAME = 84 * 84
@@ -28,21 +27,22 @@ def plan_for(config: Config) -> MemoryPlan:
 
 
 def test_the_paper_scale_fits_into_8_gb() -> None:
-    plan = plan_for(make_config("gdi-h3", "breakout", scale="paper"))
+    config = make_config("gdi-h3", "breakout", scale="paper")
+    plan, num_windows = plan_for(config), config.data.held_windows(160)
     assert plan.total_bytes < 8e9
     # Every frame once: 160 environments, 3 + 40 + 80 + 1 frames a window, not 4 times that.
     window = 160 * 124 * FRAME
-    assert plan.num_windows == 2 + 1 + 2
-    assert plan.num_windows * window < plan.bytes_by_purpose["sequences"] < 1.3 * plan.num_windows * window
+    assert num_windows == 2 + 1 + 2
+    assert num_windows * window < plan.bytes_by_purpose["sequences"] < 1.3 * num_windows * window
     assert 0 < plan.chunk_sequences < 64
     assert plan.bytes_by_purpose["learning"] < 2.2 * GIB
 
 
 def test_a_small_batch_is_one_chunk_and_workers_share_it() -> None:
     config = make_config("gdi-i3", "breakout", scale="atari-cpu")
-    batch = config.learner.batch_size_sequences
-    one = replace(config, learner=replace(config.learner, workers=1))
-    two = replace(config, learner=replace(config.learner, workers=2))
+    batch = config.data.batch_size_sequences
+    one = change(config, workers=1)
+    two = change(config, workers=2)
     assert plan_for(one).chunk_sequences == 0
     assert plan_for(two).chunk_sequences == batch // 2
 
@@ -58,7 +58,7 @@ def test_saved_bytes_are_those_of_the_layers(precision: str, number_bytes: int) 
     )
     network = make_network(config, ATARI.observation_shape, ATARI.num_actions, 0)
     numbers = 84 * 84 * 4 + 20 * 20 * 16 + 9 * 9 * 32 + 256  # pixels, two maps, the dense layer (ReLU in place)
-    assert saved_bytes_per_step(network, ATARI) == pytest.approx(number_bytes * numbers, rel=0.05)
+    assert saved_bytes_per_step(network, ATARI, 3) == pytest.approx(number_bytes * numbers, rel=0.05)
 
 
 def test_what_does_not_fit_is_refused_in_one_line_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_counting_leaves_no_trace() -> None:
     network = make_network(config, spec.observation_shape, 6, 0)
     before = {name: value.clone() for name, value in network.state_dict().items()}
     state = torch.get_rng_state()
-    saved_bytes_per_step(network, spec)
+    saved_bytes_per_step(network, spec, 3)
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
     assert all(p.grad is None for p in network.parameters())
     assert torch.equal(state, torch.get_rng_state())

@@ -1,4 +1,4 @@
-"""π_λ = ε Softmax(A1 u1) + (1 − ε) Softmax(A2 u2), u = 1/τ, and the centred Q built on it."""
+"""π_λ = ε Softmax(A1 u1) + (1 − ε) Softmax(A2 u2), u = 1/τ, and the centered Q built on it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gdi.learner.losses import centred_q
-from gdi.policy import component_log_probs, entropy, family_log_probs, log_probs, probs, sample
+from gdi.algorithms.gdi import centered_q
+from gdi.policy import component_log_probs, entropy, family_log_probs, log_probs, sample
 
 RANDOM_SHAPES = settings(derandomize=True, deadline=None, max_examples=40, database=None)
 
@@ -60,7 +60,7 @@ def test_probabilities_are_the_papers_mixture(seed, leading, families, actions):
     rng = np.random.default_rng(seed)
     advantage = rng.normal(size=(*leading, families, actions)) * 2
     index = np.stack([rng.uniform(0, 50, leading), rng.uniform(0, 50, leading), rng.random(leading)], axis=-1)
-    got = probs(double(advantage), double(index))
+    got = log_probs(double(advantage), double(index)).exp()
     got_log = log_probs(double(advantage), double(index))
     first, second = component_log_probs(double(advantage), double(index))
     per_family = family_log_probs(double(advantage), double(index))
@@ -81,7 +81,7 @@ def test_two_actions_by_hand():
     # A1 = (log 3, 0), u1 = 1 -> (3/4, 1/4).  A2 = (0, log 3), u2 = 2 -> (1/10, 9/10).  eps = 0.2:
     # pi(0) = 0.2 * 0.75 + 0.8 * 0.1 = 0.23.
     advantage = double([[math.log(3), 0.0], [0.0, math.log(3)]])
-    assert probs(advantage, double([1.0, 2.0, 0.2])).tolist() == pytest.approx([0.23, 0.77], rel=1e-14)
+    assert log_probs(advantage, double([1.0, 2.0, 0.2])).exp().tolist() == pytest.approx([0.23, 0.77], rel=1e-14)
     first, second = component_log_probs(advantage, double([1.0, 2.0, 0.2]))
     assert first.exp().tolist() == pytest.approx([0.15, 0.05], rel=1e-14)
     assert second.exp().tolist() == pytest.approx([0.08, 0.72], rel=1e-14)
@@ -89,7 +89,7 @@ def test_two_actions_by_hand():
 
 def test_one_family_serves_both_components():
     # A = (log 3, 0): u1 = 1 -> (3/4, 1/4), u2 = 2 -> (9/10, 1/10); eps = 0.2: pi(0) = 0.15 + 0.72 = 0.87.
-    got = probs(double([[math.log(3), 0.0]]), double([1.0, 2.0, 0.2]))
+    got = log_probs(double([[math.log(3), 0.0]]), double([1.0, 2.0, 0.2])).exp()
     assert got.tolist() == pytest.approx([0.87, 0.13], rel=1e-14)
 
 
@@ -97,20 +97,20 @@ def test_one_family_serves_both_components():
 def test_inverse_temperature_zero_is_the_uniform_policy(families):
     advantage = torch.randn(families, 5, generator=torch.Generator().manual_seed(0)) * 1e4
     for epsilon in (0.0, 0.3, 1.0):
-        got = probs(advantage, torch.tensor([0.0, 0.0, epsilon]))
+        got = log_probs(advantage, torch.tensor([0.0, 0.0, epsilon])).exp()
         torch.testing.assert_close(got, torch.full((5,), 0.2))
 
 
 def test_fixed_selection_is_the_plain_softmax():
     # The table's Fixed Selection (1/tau1, 1/tau2, eps) = (1, 0, 1).
     advantage = torch.randn(1, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    got = probs(advantage, double([1.0, 0.0, 1.0]))
+    got = log_probs(advantage, double([1.0, 0.0, 1.0])).exp()
     np.testing.assert_allclose(got.numpy(), softmax(advantage[0].numpy()), rtol=1e-13)
 
 
 def test_an_epsilon_greedy_policy_is_in_the_space():
     # u1 = 0 is uniform, u2 = 50 on gaps of 10 is greedy: pi = eps/4 everywhere, plus 1 - eps on the best action.
-    got = probs(double([[0.0, 10.0, -10.0, 0.0]]), double([0.0, 50.0, 0.2]))
+    got = log_probs(double([[0.0, 10.0, -10.0, 0.0]]), double([0.0, 50.0, 0.2])).exp()
     assert got.tolist() == pytest.approx([0.05, 0.85, 0.05, 0.05], rel=1e-12)
 
 
@@ -124,12 +124,12 @@ def test_shifting_the_advantages_of_a_family_changes_nothing(families):
 
 @pytest.mark.parametrize("families", [1, 2])
 @pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.5, 1.0])
-def test_huge_advantages_stay_finite_and_normalised(families, epsilon):
+def test_huge_advantages_stay_finite_and_normalized(families, epsilon):
     generator = torch.Generator().manual_seed(3)
     advantage = (torch.rand(20, families, 6, generator=generator) * 2 - 1) * 1e4
     advantage.requires_grad_()
     index = torch.tensor([50.0, 50.0, epsilon]).expand(20, 3)
-    log_pi, pi = log_probs(advantage, index), probs(advantage, index)
+    log_pi, pi = log_probs(advantage, index), log_probs(advantage, index).exp()
     per_family = family_log_probs(advantage, index)
     assert torch.isfinite(log_pi).all()
     assert torch.isfinite(per_family).all()
@@ -261,9 +261,9 @@ def test_entropy_by_hand():
 # --- Q = (A − E_π[A]) + V -------------------------------------------------------------------------
 
 
-def test_centred_q_by_hand():
+def test_centered_q_by_hand():
     # pi = (0.25, 0.75). Family 0: A = (4, 8), E = 7, V = 100. Family 1: A = (0, -4), E = -3, V = -1.
-    got = centred_q(
+    got = centered_q(
         double([[4.0, 8.0], [0.0, -4.0]]),
         double([100.0, -1.0]),
         double([0.25, 0.75]).log(),
@@ -278,7 +278,7 @@ def test_the_policys_mean_of_q_is_v(stop_gradient):
     advantage = torch.randn(3, 5, 2, 4, generator=generator, dtype=torch.float64)
     value = torch.randn(3, 5, 2, generator=generator, dtype=torch.float64)
     log_pi = log_probs(advantage, double([1.0, 2.0, 0.4]).expand(3, 5, 3))
-    q = centred_q(advantage, value, log_pi, stop_gradient=stop_gradient)
+    q = centered_q(advantage, value, log_pi, stop_gradient=stop_gradient)
     assert q.shape == (3, 5, 2, 4)
     torch.testing.assert_close((q * log_pi.exp().unsqueeze(-2)).sum(-1), value)
 
@@ -287,7 +287,7 @@ def test_with_stop_gradient_q_trains_the_advantages_only():
     pi = np.array([0.2, 0.3, 0.5])
     advantage = double(np.random.default_rng(9).normal(size=(2, 3)), requires_grad=True)
     value, log_pi = double([1.0, 2.0], requires_grad=True), double(np.log(pi), requires_grad=True)
-    q = centred_q(advantage, value, log_pi, stop_gradient=True)
+    q = centered_q(advantage, value, log_pi, stop_gradient=True)
     for family in range(2):
         for action in range(3):
             to_a, to_v, to_pi = torch.autograd.grad(
@@ -305,18 +305,18 @@ def test_as_printed_q_passes_gradient_to_policy_and_value():
     values = np.random.default_rng(10).normal(size=(1, 3))
     advantage = double(values, requires_grad=True)
     value, log_pi = double([1.0], requires_grad=True), double(np.log(pi), requires_grad=True)
-    q = centred_q(advantage, value, log_pi, stop_gradient=False)
+    q = centered_q(advantage, value, log_pi, stop_gradient=False)
     to_a, to_v, to_pi = torch.autograd.grad(q[0, 0], (advantage, value, log_pi))
     np.testing.assert_allclose(to_a[0].numpy(), np.eye(3)[0] - pi, rtol=1e-12)
     assert to_v.tolist() == [1.0]
     np.testing.assert_allclose(to_pi.numpy(), -pi * values[0], rtol=1e-12)  # d(-sum pi A) / d log pi
 
 
-def test_for_one_softmax_the_centred_advantage_follows_the_score():
+def test_for_one_softmax_the_centered_advantage_follows_the_score():
     # grad Abar = tau grad log pi, here tau = 1/2: the consistency that the stop-gradient is for.
     advantage = double(np.random.default_rng(11).normal(size=(1, 4)), requires_grad=True)
     log_pi = log_probs(advantage, double([2.0, 0.0, 1.0]))
-    q = centred_q(advantage, double([0.0]), log_pi, stop_gradient=True)
+    q = centered_q(advantage, double([0.0]), log_pi, stop_gradient=True)
     for action in range(4):
         (q_gradient,) = torch.autograd.grad(q[0, action], advantage, retain_graph=True)
         (score,) = torch.autograd.grad(log_pi[action], advantage, retain_graph=True)

@@ -13,18 +13,17 @@ import torch
 import gdi
 from gdi import policy
 from gdi.cli.main import main
-from gdi.config import Config, config_from_json, config_to_json
+from gdi.config import Config, config_from_json
 from gdi.envs import make_env
 from gdi.errors import UserError
-from gdi.networks import AgentInput, AgentNetwork, make_network
+from gdi.networks import AgentNetwork, Seen
 from gdi.networks.precision import arithmetic
 from gdi.networks.torsos import FirstConvolution
 from gdi.presets import make_config
-from gdi.report.runlog import read_metrics
 from gdi.runtime.bench import bare_window
 from gdi.runtime.local import build
-from gdi.types import Index
-from helpers import make_actor, randomise_advantages
+from gdi.runtime.runlog import read_metrics
+from helpers import make_actor, make_network, randomise_advantages
 
 CPU = torch.device("cpu")
 SHAPE, ACTIONS = (84, 84, 4), 18
@@ -36,9 +35,11 @@ def atari(game: str = "pong", precision: str = "bfloat16", torso: str = "nature"
         config,
         env=replace(config.env, num_envs=4),
         network=replace(config.network, torso=torso, hidden_units=32, lstm_units=16),
-        learner=replace(config.learner, batch_size_sequences=4, sequence_steps=5, workers=2),
+        data=replace(config.data, batch_size_sequences=4, sequence_steps=5),
         evaluation=replace(config.evaluation, every_steps=400, episodes=1),
-        run=replace(config.run, threads=1, precision=precision, log_every_steps=100, checkpoint_every_steps=200),
+        run=replace(
+            config.run, threads=1, precision=precision, log_every_steps=100, checkpoint_every_steps=200, workers=2
+        ),
     )
 
 
@@ -48,7 +49,7 @@ def network_of(config: Config) -> AgentNetwork:
     return network
 
 
-def played(game: str, steps: int = 20) -> AgentInput:
+def played(game: str, steps: int = 20) -> Seen:
     """Real frames under random play in two copies of a game, after its first seconds."""
     env = make_env(replace(atari(game).env, num_envs=2), threads=1)
     rng = np.random.default_rng(0)
@@ -57,7 +58,7 @@ def played(game: str, steps: int = 20) -> AgentInput:
     env.close()
     stacks = np.stack([np.stack(frames[t : t + 4], axis=-1) for t in range(steps)])
     none = torch.zeros(steps, 2)
-    return AgentInput(torch.from_numpy(stacks), none.bool(), none.long(), none)
+    return Seen(torch.from_numpy(stacks), none.bool(), none.long(), none, none.unsqueeze(-1))
 
 
 @pytest.mark.parametrize("torso", ["nature", "impala-shallow"])
@@ -71,10 +72,10 @@ def test_outputs_and_gradients_are_those_of_float32_up_to_rounding(game: str, to
         network = network_of(atari(game, precision, torso))
         output = network(x, network.initial_state(2))
         parameters = dict(network.encoders.named_parameters())
-        gradients = torch.autograd.grad(output.value, list(parameters.values()), direction)
+        gradients = torch.autograd.grad(output.head.value, list(parameters.values()), direction)
         found[precision] = output, dict(zip(parameters, gradients, strict=True))
     (exact, exact_gradients), (rounded, gradients) = found.values()
-    assert {t.dtype for t in (*gradients.values(), rounded.advantage, rounded.features[0])} == {torch.float32}
+    assert {t.dtype for t in (*gradients.values(), rounded.head.advantage, rounded.features[0])} == {torch.float32}
     variation = exact.features[0] - exact.features[0].mean((0, 1))
     error = float((rounded.features[0] - exact.features[0]).detach().norm() / variation.detach().norm())
     assert 1e-4 < error < 0.2  # of what tells one frame from another
@@ -100,18 +101,19 @@ def test_the_probability_acted_with_is_the_learners() -> None:
     config = atari()
     env = make_env(config.env, threads=1)
     actor, network = make_actor(env, config)
-    index = Index(1.0, 2.0, 0.5)
-    window, _ = actor.collect(lambda envs: [index for _ in envs], 10**6)
+    index = (1.0, 2.0, 0.5)
+    window, _, _ = actor.collect(lambda envs: [index for _ in envs], 10**6)
     env.close()
     stacks = np.stack([window.obs[t : t + 5] for t in range(4)], axis=-1)
-    x = AgentInput(
+    x = Seen(
         torch.from_numpy(stacks),
         *(torch.from_numpy(getattr(window, name)[:-1]) for name in ("episode_start", "previous_action")),
         torch.from_numpy(window.previous_reward[:-1]),
+        torch.from_numpy(window.index[:-1]),
     )
     with torch.no_grad():
-        advantage = network(x, network.initial_state(4)).advantage
-    probs = policy.probs(advantage, torch.tensor(index).expand(*advantage.shape[:2], 3))
+        advantage = network(x, network.initial_state(4)).head.advantage
+    probs = policy.log_probs(advantage, torch.tensor(index).expand(*advantage.shape[:2], 3)).exp()
     taken = probs.gather(-1, torch.from_numpy(window.action)[..., None])[..., 0]
     np.testing.assert_allclose(window.behavior_prob, taken.numpy(), rtol=1e-3)
     assert 0 < window.behavior_prob.min() < window.behavior_prob.max() < 1
@@ -120,7 +122,9 @@ def test_the_probability_acted_with_is_the_learners() -> None:
 def test_a_run_keeps_its_precision_and_repeats(tmp_path: Path) -> None:
     logs = []
     for name, precision in (("a", "bfloat16"), ("b", "bfloat16"), ("c", "float32")):
-        result = gdi.train(atari(precision=precision), tmp_path / name)
+        config = atari(precision=precision)
+        config = replace(config, env=replace(config.env, max_episode_steps=40))  # a whole game would take longer
+        result = gdi.train(config, tmp_path / name)
         assert result.finished
         lines = read_metrics(tmp_path / name, "train")
         logs.append([{k: v for k, v in line.items() if k != "clock"} for line in lines])
@@ -137,7 +141,7 @@ def test_the_ceiling_is_measured_in_the_precision_of_the_run(precision: str) -> 
     system = build(config)
     seen: set[torch.dtype] = set()
     network = system.parts.learner.network
-    for layer in network.modules():
+    for layer in network.encoders.modules():  # the heads are always in float32
         if isinstance(layer, torch.nn.Conv2d | torch.nn.Linear):
             layer.register_forward_hook(lambda module, inputs, output: seen.add(output.dtype))
     with bare_window(config, system.spec, network, system.plan.chunk_sequences, 1) as run_bare:
@@ -179,10 +183,11 @@ def test_a_torso_can_be_compiled(precision: str) -> None:
 
 
 def test_a_run_from_before_the_setting_is_one_in_float32(tmp_path: Path) -> None:
-    config = atari(precision="float32")
-    data = json.loads(config_to_json(config))
+    text = (Path(__file__).parent / "data" / "format1" / "gdi-i3-atari-cpu.json").read_text()
+    data = json.loads(text)
     del data["run"]["precision"]
-    assert config_from_json(json.dumps(data)) == config
+    assert config_from_json(json.dumps(data)) == config_from_json(text)
+    assert config_from_json(text).run.precision == "float32"
     del data["run"]["threads"]
     with pytest.raises(UserError, match=r"missing field run\.threads"):
         config_from_json(json.dumps(data))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gdi.config import Config, config_from_json, config_to_json, differences, planned_updates, validate
+from gdi.config import Config, config_from_json, config_to_json, differences, validate
 from gdi.envs.protocols import PROTOCOLS
 from gdi.errors import UserError
 from gdi.presets import PRESETS, SCALES, default_scale, make_config
@@ -16,18 +16,19 @@ from gdi.rewards import log_shape, root_shape
 PAPER = make_config("gdi-i3", env="ALE/Breakout-v5", scale="paper")
 H3 = make_config("gdi-h3", env="ALE/Breakout-v5", scale="paper")
 LEARNER, CONTROLLER, SPACE = PAPER.learner, PAPER.controller, PAPER.index_space
+DATA, OPTIMIZER = PAPER.data, PAPER.optimizer
 
 # tab:fixed_model_hyperparameters_atari, every row: (name as printed, value as printed, value here).
 ROWS: list[tuple[str, Any, Any]] = [
     ("Num. Frames", 200_000_000, PAPER.steps * 4),  # Num. Action Repeats 4 (tab:ale_process)
-    ("Replay", 2, LEARNER.replay),
+    ("Replay", 2, DATA.replay),
     ("Num. Environments", 160, PAPER.env.num_envs),
-    ("GDI-I3 Reward Shape", ("log",), PAPER.network.reward_shapes),
-    ("GDI-H3 Reward Shape 1, 2", ("log", "root"), H3.network.reward_shapes),
-    ("(no factor on the shaped reward)", ((1.0,), (1.0, 1.0)), (PAPER.network.reward_scales, H3.network.reward_scales)),
-    ("Burn-in", 40, LEARNER.burn_in_steps),
-    ("Seq-length", 80, LEARNER.sequence_steps),
-    ("Batch size", 64, LEARNER.batch_size_sequences),
+    ("GDI-I3 Reward Shape", ("log",), PAPER.learner.reward_shapes),
+    ("GDI-H3 Reward Shape 1, 2", ("log", "root"), H3.learner.reward_shapes),
+    ("(no factor on the shaped reward)", ((1.0,), (1.0, 1.0)), (PAPER.learner.reward_scales, H3.learner.reward_scales)),
+    ("Burn-in", 40, DATA.burn_in_steps),
+    ("Seq-length", 80, DATA.sequence_steps),
+    ("Batch size", 64, DATA.batch_size_sequences),
     ("Discount", 0.997, LEARNER.discount),
     ("V-loss Scaling", 1.0, LEARNER.v_loss_scale),
     ("Q-loss Scaling", 10.0, LEARNER.q_loss_scale),
@@ -36,17 +37,17 @@ ROWS: list[tuple[str, Any, Any]] = [
     ("Importance Sampling Clip rho", 1.05, LEARNER.rho_bar),
     ("Backbone", "impala-deep", PAPER.network.torso),
     ("LSTM Units", 256, PAPER.network.lstm_units),
-    ("Weight Decay Rate", 0.01, LEARNER.weight_decay),
-    ("Learning Rate", 5e-4, LEARNER.learning_rate),
-    ("Warmup Steps", 4000, LEARNER.warmup_updates),
-    ("AdamW beta1", 0.9, LEARNER.adam_beta_1),
-    ("AdamW beta2", 0.98, LEARNER.adam_beta_2),
-    ("AdamW epsilon", 1e-6, LEARNER.adam_epsilon),
-    ("AdamW Clip Norm", 50.0, LEARNER.clip_norm),
+    ("Weight Decay Rate", 0.01, OPTIMIZER.weight_decay),
+    ("Learning Rate", 5e-4, OPTIMIZER.learning_rate),
+    ("Warmup Steps", 4000, OPTIMIZER.warmup_updates),
+    ("AdamW beta1", 0.9, OPTIMIZER.adam_beta_1),
+    ("AdamW beta2", 0.98, OPTIMIZER.adam_beta_2),
+    ("AdamW epsilon", 1e-6, OPTIMIZER.adam_epsilon),
+    ("AdamW Clip Norm", 50.0, OPTIMIZER.clip_norm),
     ("Auxiliary Forward Dynamic Task", True, LEARNER.forward_dynamics_scale > 0),
     ("Auxiliary Inverse Dynamic Task", True, LEARNER.inverse_dynamics_scale > 0),
-    ("Learner Push Model Every N Steps", 25, LEARNER.push_every_updates),
-    ("Actor Pull Model Every N Steps", 64, LEARNER.pull_every_steps),
+    ("Learner Push Model Every N Steps", 25, DATA.push_every_updates),
+    ("Actor Pull Model Every N Steps", 64, DATA.pull_every_steps),
     ("Num. Bandits", 7, CONTROLLER.num_bandits),
     ("Bandit Learning Rate", (0.05, 0.1, 0.2), CONTROLLER.learning_rates),
     ("Bandit Tiling Width", (2, 3, 4), CONTROLLER.tile_widths),
@@ -122,8 +123,8 @@ def test_shapes_named_in_the_table_are_the_ones_used() -> None:
 
 
 def test_planned_updates_of_the_paper() -> None:
-    assert planned_updates(PAPER) == 19_531
-    assert LEARNER.warmup_updates / planned_updates(PAPER) == pytest.approx(0.2048, abs=1e-4)
+    assert PAPER.planned_updates == 19_531
+    assert OPTIMIZER.warmup_updates / PAPER.planned_updates == pytest.approx(0.2048, abs=1e-4)
 
 
 # tab:ablation_setting: (preset, families, searched axes, controller).
@@ -159,7 +160,7 @@ def test_an_ablation_differs_from_gdi_i3_only_in_what_it_ablates() -> None:
         base = make_config("gdi-i3", env="CartPole-v1", scale=scale)
         for preset in PRESETS:
             changed = {name for name, _, _ in differences(base, make_config(preset, env="CartPole-v1", scale=scale))}
-            allowed = ("preset", "network.families", "network.reward_", "controller.kind", "index_space.")
+            allowed = ("preset", "network.families", "learner.reward_", "controller", "index_space.")
             assert all(name.startswith(allowed) for name in changed), (preset, changed)
 
 
@@ -177,7 +178,7 @@ def test_config_survives_json(preset: str) -> None:
 
 def test_config_of_another_version_is_refused() -> None:
     text = config_to_json(PAPER).replace('"replay"', '"reply"')
-    with pytest.raises(UserError, match=r"learner\.repl"):
+    with pytest.raises(UserError, match=r"data\.repl"):
         config_from_json(text)
 
 
@@ -196,13 +197,13 @@ def change(config: Config, dotted: str, value: Any) -> Config:
         ("env.num_envs", 0, "--env.num-envs"),
         ("env.num_envs", -3, "--env.num-envs"),
         ("env.id", "", "--env"),
-        ("learner.batch_size_sequences", 0, "--learner.batch-size-sequences"),
-        ("learner.replay", 0, "--learner.replay"),
+        ("data.batch_size_sequences", 0, "--data.batch-size-sequences"),
+        ("data.replay", 0, "--data.replay"),
         ("learner.discount", 1.0, "--learner.discount"),
-        ("learner.burn_in_steps", 200, "longer than the memory, which spans 160 steps"),
-        ("learner.learning_rate", 0.0, "--learner.learning-rate"),
-        ("learner.adam_beta_2", 1.0, "--learner.adam-beta-2"),
-        ("network.lstm_units", 0, "--learner.burn-in-steps 40 warms up a recurrent state"),
+        ("data.burn_in_steps", 200, "longer than the memory, which spans 160 steps"),
+        ("optimizer.learning_rate", 0.0, "--optimizer.learning-rate"),
+        ("optimizer.adam_beta_2", 1.0, "--optimizer.adam-beta-2"),
+        ("network.lstm_units", 0, "--data.burn-in-steps 40 warms up a recurrent state"),
         ("network.families", 2, "one shape per family"),
         ("network.shared_torso", True, "shares between two families"),
         ("controller.num_bandits", 0, "--controller.num-bandits"),
@@ -222,15 +223,14 @@ def test_settings_that_cannot_work_are_refused(field: str, value: Any, message: 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("controller.kind", "unifrom", "--controller.kind must be one of tile-bandit, fixed"),
         ("controller.offset_mode", "Literal", "--controller.offset-mode must be one of modulo, literal"),
         ("learner.retrace_form", "Expected", "--learner.retrace-form must be one of expected, sarsa"),
         ("network.families", 3, "--network.families must be one of 1, 2"),
-        ("network.reward_shapes", ("cube",), "--network.reward-shapes must be one of"),
-        ("network.reward_shapes", ["log"], "must be a tuple"),
-        ("network.reward_scales", (0.0,), "one positive factor per family"),
+        ("learner.reward_shapes", ("cube",), "--learner.reward-shapes must be one of"),
+        ("learner.reward_shapes", ["log"], "must be a tuple"),
+        ("learner.reward_scales", (0.0,), "one positive factor per family"),
         ("root.steps", 1000.5, "--steps must be of type int"),
-        ("learner.learning_rate", "fast", "--learner.learning-rate must be of type float"),
+        ("optimizer.learning_rate", "fast", "--optimizer.learning-rate must be of type float"),
         ("learner.q_stop_gradient", 1, "--learner.q-stop-gradient must be of type bool"),
         ("env.num_envs", True, "--env.num-envs must be of type int"),
     ],

@@ -27,6 +27,7 @@ from gdi.types import Index
 from helpers import Listener, fails, network_of, read_lines, stop_after, tiny_config, with_lstm
 
 ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.ray
 
 QUICK = PlacementConfig(stall_seconds=120.0, hang_seconds=60.0)
 LOCKSTEP = replace(QUICK, lockstep=True)
@@ -120,9 +121,8 @@ def atari_config() -> Config:
         config,
         env=replace(config.env, num_envs=4, max_episode_steps=12),  # cut, so that episodes end within the test
         network=replace(config.network, hidden_units=16, lstm_units=8),
-        learner=replace(
-            config.learner, batch_size_sequences=4, sequence_steps=8, replay=2, replay_span_windows=2, warmup_updates=2
-        ),
+        data=replace(config.data, batch_size_sequences=4, sequence_steps=8, replay=2, replay_span_windows=2),
+        optimizer=replace(config.optimizer, warmup_updates=2),
         evaluation=replace(config.evaluation, every_steps=160, episodes=2),
         run=replace(config.run, log_every_steps=100, checkpoint_every_steps=100, threads=1, device="cpu"),
     )
@@ -179,7 +179,7 @@ def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -
     assert all(min(niceness[worker]) > max(niceness["LearnerWorker"]) for worker in BEHIND), niceness
     assert result.steps == 5000
     state = newest(result.run_dir)["system"]
-    assert int(state["learner"]["trained_transitions"]) == config.learner.replay * 5000
+    assert int(state["learner"]["trained_transitions"]) == config.data.replay * 5000
     assert len(state["collector"]["windows"]) == 0
     lines = read_lines(result.run_dir)
     training = [line for line in lines if line["kind"] == "train"]
@@ -248,7 +248,7 @@ def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(
     back = sum("Going back to the newest checkpoint" in text for text in console.notices)
     assert back == len(workers), console.notices
     state = newest(result.run_dir)["system"]
-    assert int(state["learner"]["trained_transitions"]) == config.learner.replay * 1600
+    assert int(state["learner"]["trained_transitions"]) == config.data.replay * 1600
     steps = [line["steps"] for line in read_lines(result.run_dir) if line["kind"] == "train"]
     assert steps == sorted(set(steps))  # what was logged after the checkpoint was taken back
     assert "lost" in (result.run_dir / "notices.log").read_text()
@@ -377,18 +377,6 @@ def test_two_learners_are_one_learner_with_the_whole_batch(tmp_path: Path) -> No
         assert second[name] == pytest.approx(first[name], rel=1e-3, abs=1e-6), name
 
 
-@pytest.mark.parametrize(("columns", "size"), [([3, 4], 2), ([1], 2), ([5, 1, 2], 3), ([2, 2], 5), ([8], 1)])
-def test_the_learners_parts_are_the_batch(columns: list[int], size: int) -> None:
-    from gdi.runtime.ray.learning import part_of
-
-    batch = [(i, [10 * i + column for column in range(count)]) for i, count in enumerate(columns)]
-    parts = [part_of(batch, rank, size) for rank in range(size)]
-    flat = [(window, column) for part in parts for window, chosen in part for column in chosen]
-    assert flat == [(window, column) for window, chosen in batch for column in chosen]
-    sizes = [sum(len(chosen) for _, chosen in part) for part in parts]
-    assert max(sizes) - min(sizes) <= 1
-
-
 class Asked:
     """A controller that draws 0, 1, 2, ... and remembers for whom."""
 
@@ -399,23 +387,23 @@ class Asked:
     def __call__(self, envs: list[int]) -> list[Index]:
         self.requests.append(envs)
         self._drawn += len(envs)
-        return [Index(float(n), 0.0, 0.0) for n in range(self._drawn - len(envs), self._drawn)]
+        return [(float(n), 0.0, 0.0) for n in range(self._drawn - len(envs), self._drawn)]
 
 
 def test_indices_are_drawn_ahead_as_many_as_the_window_before_took() -> None:
     from gdi.runtime.ray.acting import ProposedIndices
 
     ask = Asked()
-    indices = ProposedIndices(ask, per_environment=False, ahead=True)
+    indices = ProposedIndices(ask, slots=1, ahead=True)
     indices.begin_window()
     got = [*indices.propose([0, 1, 2]), *indices.propose([1]), *indices.propose([2])]
     assert ask.requests == [[0, 0, 0], [0], [0]]  # the first window knows nothing yet
     indices.begin_window()
     got += [*indices.propose([0]), *indices.propose([1, 2]), *indices.propose([0])]
     assert ask.requests[3:] == [[0] * 5]  # 5 in the window before, 4 used
-    assert [index.inverse_tau_1 for index in got] == [0, 1, 2, 3, 4, 5, 6, 7, 8]  # each is used once, in order
+    assert [index[0] for index in got] == [0, 1, 2, 3, 4, 5, 6, 7, 8]  # each is used once, in order
     indices.begin_window()
-    assert indices.propose([0])[0].inverse_tau_1 == 10  # not 9: it was drawn a window ago
+    assert indices.propose([0])[0][0] == 10  # not 9: it was drawn a window ago
     assert ask.requests[4:] == [[0] * 4]
 
 
@@ -423,21 +411,22 @@ def test_every_environment_keeps_its_own_controller() -> None:
     from gdi.runtime.ray.acting import ProposedIndices
 
     ask = Asked()
-    indices = ProposedIndices(ask, per_environment=True, ahead=True)
+    indices = ProposedIndices(ask, slots=8, ahead=True)
     indices.begin_window()
     indices.propose([4, 5])
     indices.propose([4])
     indices.begin_window()
     first, second = indices.propose([5])[0], indices.propose([4, 4])
-    assert ask.requests == [[4, 5], [4], [5, 4, 4]]
-    assert [first.inverse_tau_1, *(index.inverse_tau_1 for index in second)] == [3, 4, 5]
+    # Nothing is drawn ahead: a slot may stand for one environment's place in a fixed order.
+    assert ask.requests == [[4, 5], [4], [5], [4, 4]]
+    assert [first[0], *(index[0] for index in second)] == [3, 4, 5]
 
 
 def test_without_drawing_ahead_every_index_is_drawn_when_it_is_needed() -> None:
     from gdi.runtime.ray.acting import ProposedIndices
 
     ask = Asked()
-    indices = ProposedIndices(ask, per_environment=False, ahead=False)
+    indices = ProposedIndices(ask, slots=1, ahead=False)
     for _ in range(2):
         indices.begin_window()
         indices.propose([0, 1])
@@ -446,8 +435,8 @@ def test_without_drawing_ahead_every_index_is_drawn_when_it_is_needed() -> None:
 
 
 TRAIN = [
-    *("--env=MinAtar/Breakout-v0", "--steps=200000", "--env.num-envs=8", "--learner.sequence-steps=5"),
-    *("--learner.batch-size-sequences=8", "--network.hidden-units=16", "--evaluation.episodes=2", "--run.threads=1"),
+    *("--env=MinAtar/Breakout-v0", "--steps=200000", "--env.num-envs=8", "--data.sequence-steps=5"),
+    *("--data.batch-size-sequences=8", "--network.hidden-units=16", "--evaluation.episodes=2", "--run.threads=1"),
     *("--run.checkpoint-every-steps=500", "--evaluation.every-steps=1000000"),
 ]
 
@@ -603,7 +592,7 @@ def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: P
         cluster.shutdown()
     assert result.finished
     assert result.steps == 12_000
-    assert newest(result.run_dir)["system"]["learner"]["trained_transitions"] == config.learner.replay * 12_000
+    assert newest(result.run_dir)["system"]["learner"]["trained_transitions"] == config.data.replay * 12_000
     assert console.seen[-1]["ray/replaced_total"] >= 2, console.notices
     assert console.seen[-1]["ray/dropped_windows_total"] >= 1
     assert sum("is lost and replaced" in text for text in console.notices) >= 2

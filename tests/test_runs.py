@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 import gdi
-from gdi.api import read_config
 from gdi.cli.main import main
+from gdi.config import MultiplicativeWeightsConfig
+from gdi.controller.per_environment import PerEnvironment
 from gdi.errors import UserError
 from gdi.runtime.checkpoint import CheckpointStore
+from gdi.runtime.folder import read_config
 from gdi.runtime.local import build
 from gdi.runtime.lock import lock_holder, run_lock
 from helpers import network_of, read_lines, stop_after, tiny_config, with_lstm
@@ -50,9 +52,7 @@ CASES = {
     "feed-forward": tiny_config(),
     "recurrent-h3": with_lstm(tiny_config(preset="gdi-h3", burn_in_steps=3)),
     "per-environment": (lambda c: replace(c, controller=replace(c.controller, per_environment=True)))(tiny_config()),
-    "multiplicative": (lambda c: replace(c, controller=replace(c.controller, kind="multiplicative-weights")))(
-        tiny_config()
-    ),
+    "multiplicative": replace(tiny_config(), controller=MultiplicativeWeightsConfig()),
     "random": tiny_config(preset="random"),
     "seldom-pulled": tiny_config(push_every_updates=3, pull_every_steps=7),
     "overlap": (lambda c: replace(c, run=replace(c.run, overlap=True)))(tiny_config(workers=2)),
@@ -135,12 +135,13 @@ def test_a_controller_per_environment_learns_from_its_own_episodes_only() -> Non
     system = build(config)
     episodes = []
     for _ in range(20):
-        ended_in_window = system.parts.sample(10**9).episodes
-        system.parts.reweight(ended_in_window)
-        episodes += ended_in_window
+        _, sampled = system.parts.act(10**9)
+        system.parts.reweight(sampled)
+        episodes += sampled.episodes
     ended = Counter(episode.env for episode in episodes)
-    assert len(ended) == len(system.parts.controllers) == config.env.num_envs
-    for env, controller in enumerate(system.parts.controllers):
+    assert isinstance(system.parts.controller, PerEnvironment)
+    assert len(ended) == len(system.parts.controller.controllers) == config.env.num_envs
+    for env, controller in enumerate(system.parts.controller.controllers):
         for ensemble in controller.ensembles:
             assert all(bandit.counts.sum() == ended[env] for bandit in ensemble.bandits)
     system.close()

@@ -18,23 +18,33 @@ from ale_py import ALEInterface, roms
 
 import gdi
 from gdi.cli.main import main
+from gdi.config import GDISpace
 from gdi.envs.atari import AtariEnv
 from gdi.envs.atari_screen import AtariScreen, ScreenStep, seeded_screen
 from gdi.envs.protocols import PROTOCOLS, Protocol
 from gdi.errors import UserError
-from gdi.evaluation.video import Mp4Writer, RecordedEpisode, caption, check_recording, draw, record, video_size
+from gdi.evaluation.video import Mp4Writer, RecordedEpisode, check_recording, draw, drawable, record, video_size
+from gdi.index_space import make_index_space
 from gdi.types import Array, Index
 from helpers import fails, tiny_config
 
 NO_NOOPS = replace(PROTOCOLS["paper"], max_noop_frames=0)
 WIDTH, HEIGHT, STRIP = 480, 688, 58
-LAMBDA = Index(1.25, 0.5, 0.75)
+LAMBDA = (1.25, 0.5, 0.75)
+SPACE = make_index_space(GDISpace())
+
+
+def caption(index: Index) -> str:
+    return drawable(SPACE.text(index))
 
 
 class Scripted:
     """A player whose actions are known beforehand, and who remembers what was shown to it."""
 
-    index = LAMBDA
+    named_index = SPACE.by_name(LAMBDA)
+
+    def caption(self) -> str:
+        return SPACE.text(LAMBDA)
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
@@ -182,11 +192,12 @@ def test_the_picture_is_enlarged_exactly_and_the_strip_tells_score_and_lambda() 
     np.testing.assert_array_equal(picture[STRIP:], image.repeat(3, axis=0).repeat(3, axis=1))
     np.testing.assert_array_equal(picture, draw(image, 12, text))
     assert (picture[:STRIP] != draw(image, 13, text)[:STRIP]).any()
-    for other in (LAMBDA._replace(inverse_tau_1=2.0), LAMBDA._replace(inverse_tau_2=2.0), LAMBDA._replace(epsilon=0.5)):
+    for other in ((2.0, 0.5, 0.75), (1.25, 2.0, 0.75), (1.25, 0.5, 0.5)):
         assert (picture[:STRIP] != draw(image, 12, caption(other))[:STRIP]).any()
-    assert caption(None) == "random agent"
+    assert caption(LAMBDA) == "1/tau1 1.25  1/tau2 0.5  eps 0.75"
+    assert drawable("β 1 ☃") == "beta 1 ?"
     # The longest text fits: nothing is drawn in the last columns.
-    longest = draw(image, 123_456_789, caption(Index(49.999, 49.999, 0.999)))
+    longest = draw(image, 123_456_789, caption((0.0499, 0.0499, 0.0999)))
     assert longest[:STRIP].any()
     assert not longest[:STRIP, -20:].any()
 
@@ -228,7 +239,9 @@ def test_the_video_has_every_frame_at_60_a_second(recorded: Recorded) -> None:
     assert meta["size"] == (WIDTH, HEIGHT)
     assert len(frames) == 1 + 40 * 4 == len(expected)
     assert meta["duration"] == pytest.approx(len(frames) / 60, abs=0.02)
-    assert [(e.length_steps, e.length_frames, e.truncated, e.index) for e in told] == [(40, 160, True, LAMBDA)]
+    assert [(e.length_steps, e.length_frames, e.truncated, e.index) for e in told] == [
+        (40, 160, True, SPACE.by_name(LAMBDA))
+    ]
     for frame, wanted in zip(frames, expected, strict=True):
         assert np.abs(frame.astype(np.int16) - wanted).mean() < 4  # what H.264 loses
     # The bricks: six rows, six colours.
@@ -316,13 +329,13 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> Non
 def test_the_agent_stacks_single_frames_itself(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = gdi.load(run_dir)
     seen: list[tuple[Array, bool]] = []
-    network = agent._network
+    network = agent._player.network
 
     def watching(inputs: Any, state: Any) -> Any:
         seen.append((inputs.obs[0, 0].numpy().copy(), bool(inputs.episode_start)))
         return network(inputs, state)
 
-    monkeypatch.setattr(agent, "_network", watching)
+    monkeypatch.setattr(agent._player, "network", watching)
     monkeypatch.setattr(watching, "initial_state", network.initial_state, raising=False)
     frames = np.random.default_rng(0).integers(256, size=(6, 84, 84), dtype=np.uint8)
     agent.reset()
@@ -357,8 +370,8 @@ def test_evaluate_with_a_video(run_dir: Path, tmp_path: Path, capsys: pytest.Cap
     agents = [gdi.load(run_dir, seed=seed) for seed in (3, 0)]
     for agent in agents:
         agent.reset()
-    assert agents[0].index._asdict() == episode["index"] != agents[1].index._asdict()
-    wanted = draw(np.zeros((210, 160, 3), np.uint8), 0, caption(Index(**episode["index"])))[:STRIP]
+    assert agents[0].named_index == episode["index"] != agents[1].named_index
+    wanted = draw(np.zeros((210, 160, 3), np.uint8), 0, caption(tuple(episode["index"].values())))[:STRIP]
     assert np.abs(frames[0][:STRIP].astype(int) - wanted).mean() < 4
     # The same seed plays the same first episode, and then another one.
     assert main([*argv, "--video", str(two), "--video-episodes", "2"]) == 0

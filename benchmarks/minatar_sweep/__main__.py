@@ -134,8 +134,8 @@ def sweep(argv: list[str]) -> int:
             "the peers need Stable-Baselines3: pip install -e '.[dev]', or choose --agents without ppo, dqn."
         )
 
-    from gdi.api import stop_on_signal
     from gdi.runtime.lock import run_lock
+    from gdi.runtime.session import stop_on_signal
 
     todo = unfinished(jobs, runs, results)
     before = len(jobs) - len(todo)

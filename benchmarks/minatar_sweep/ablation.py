@@ -12,11 +12,9 @@ from benchmarks.minatar_sweep.claims import CLAIMS
 from benchmarks.minatar_sweep.measures import Comparison, Run, compare, estimate, normaliser, score_matrix
 from benchmarks.minatar_sweep.tables import label, number, played, present, section, steps_text, table
 from gdi.config import Config
+from gdi.index_space import make_index_space
 from gdi.scores import metrics
 from gdi.theory.live import classify_config, controller_learns, varying_axes
-from gdi.types import AXES
-
-SYMBOLS = {"inverse_tau_1": "τ1", "inverse_tau_2": "τ2", "epsilon": "ε"}
 
 
 def live_config(agent: Agent) -> Config:
@@ -32,7 +30,9 @@ def settings(runs: Sequence[Run]) -> str:
         if agent.is_peer:
             continue
         config = live_config(agent)
-        searched = [SYMBOLS[name] for name in AXES if getattr(config.index_space, name).search]
+        space = make_index_space(config.index_space)
+        # The paper writes τ where the axis is 1/τ.
+        searched = [space.label_of(axis.name).removeprefix("1/") for axis in space.axes]
         if searched == ["τ1"]:
             searched = ["τ"]
         rows.append(

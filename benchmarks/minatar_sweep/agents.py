@@ -63,12 +63,12 @@ def evaluate_every_steps(steps: int) -> int:
 def gdi_config(agent: Agent, game: str, seed: int, steps: int) -> Config:
     """The preset as it stands at scale ``minatar``, on one CPU thread: the cores are for runs side by side."""
     config = make_config(agent.preset, env_id(game), scale="minatar", steps=steps, seed=seed)
-    network = config.network
+    learner = config.learner
     if agent.reward_scale:
-        network = replace(network, reward_scales=(agent.reward_scale,) * network.families)
+        learner = replace(learner, reward_scales=(agent.reward_scale,) * config.network.families)
     return replace(
         config,
-        network=network,
+        learner=learner,
         evaluation=replace(config.evaluation, every_steps=evaluate_every_steps(steps), episodes=EPISODES),
         # One old checkpoint is enough to resume from, and a sweep has a hundred runs to keep.
         run=replace(config.run, threads=1, device="cpu", keep_checkpoints=1),

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 
 from benchmarks.minatar_sweep.agents import AGENTS
 from benchmarks.minatar_sweep.measures import Run, curve, estimate, normaliser, score_matrix
-from benchmarks.minatar_sweep.records import Row
+from benchmarks.minatar_sweep.records import SPACE, Row
 from benchmarks.minatar_sweep.tables import health_value, label, played, present
 from gdi.scores import metrics
 from gdi.scores.style import ABLATION, BLACK, BLUE, GDI, GREEN, GREY, ORANGE, OTHER, PURPLE, SKY, VERMILLION, Style
-from gdi.types import AXES, Array
+from gdi.types import Array
 
 STYLES = {
     "gdi-i3": Style(ORANGE, GDI),
@@ -27,7 +27,7 @@ STYLES = {
     "ppo": Style(BLUE, OTHER),
     "dqn": Style(BLACK, OTHER),
 }
-AXIS_LABELS = {"inverse_tau_1": "1/τ1", "inverse_tau_2": "1/τ2", "epsilon": "ε"}
+AXIS_LABELS = dict(zip(SPACE.names, SPACE.labels, strict=True))
 HEALTH = {
     "entropy": "policy entropy (nats)",
     "advantage_scale": "A scale",
@@ -123,7 +123,7 @@ def lambda_figure(rows: Sequence[Row]) -> Figure | None:
     Lines are the mean of the proposals, averaged over seeds, with bands over all seeds; dots are the best blocks, one
     per seed and moment.
     """
-    searching = [row for row in rows if any(row[f"top_probability_{axis}"] for axis in AXES)]
+    searching = [row for row in rows if any(row[f"top_probability_{axis}"] for axis in SPACE.names)]
     if not searching:
         return None
 

@@ -10,11 +10,10 @@ import gdi
 from benchmarks.minatar_sweep.agents import gdi_config
 from benchmarks.minatar_sweep.jobs import Job
 from benchmarks.minatar_sweep.records import LAMBDA_COLUMNS, Row, evaluation_row
-from gdi.config import Config
+from gdi.config import Config, FixedConfig
 from gdi.index_space import make_index_space
 from gdi.report.console import Quiet
-from gdi.report.runlog import read_metrics
-from gdi.types import AXES
+from gdi.runtime.runlog import read_metrics
 
 LAMBDA_EVERY_STEPS = 20_000
 Event = dict[str, Any]
@@ -72,10 +71,10 @@ def chosen(event: Event, config: Config) -> dict[str, float]:
     space = make_index_space(config.index_space)
     searched = {axis.name: axis for axis in space.axes}
     found: dict[str, float] = {}
-    for name in AXES:
+    for name, held in space.by_name(space.base).items():
         probabilities = event.get(f"controller/{name}/block_probability")
-        if name not in searched or config.controller.kind == "fixed":
-            found |= {f"best_{name}": getattr(space.base, name), f"mean_{name}": getattr(space.base, name)}
+        if name not in searched or isinstance(config.controller, FixedConfig):
+            found |= {f"best_{name}": held, f"mean_{name}": held}
         elif probabilities is not None:
             axis = searched[name]
             middles = [axis.to_value(axis.low + (i + 0.5) * axis.block_width) for i in range(axis.num_blocks)]

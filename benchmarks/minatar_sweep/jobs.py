@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.minatar_sweep.agents import AGENTS, Agent, gdi_config
 from benchmarks.minatar_sweep.peer_settings import peer_settings
+from gdi.config import config_to_json
 
 CONFIG, EVALUATIONS, LAMBDA = "config.json", "evaluations.csv", "lambda.csv"
 Settings = dict[str, Any]
@@ -34,7 +35,7 @@ class Job:
         """Everything the result depends on, as it stands in the run folder's config.json."""
         if self.agent.is_peer:
             return peer_settings(self.agent.name, self.game, self.seed, self.steps)
-        settings: Settings = json.loads(json.dumps(asdict(gdi_config(self.agent, self.game, self.seed, self.steps))))
+        settings: Settings = json.loads(config_to_json(gdi_config(self.agent, self.game, self.seed, self.steps)))
         return settings
 
 

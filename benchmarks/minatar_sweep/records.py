@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.minatar_sweep.jobs import CONFIG, EVALUATIONS, LAMBDA, Job, Settings, first_difference, shared_settings
+from gdi.config import GDISpace
+from gdi.config.upgrade import upgrade
 from gdi.errors import UserError
-from gdi.types import AXES
+from gdi.index_space import make_index_space
 
 Row = dict[str, str]
 EVALUATION_COLUMNS = (
@@ -25,11 +27,13 @@ HEALTH_COLUMNS = (
     "entropy", "ratio_mean", "ratio_clip_fraction", "advantage_scale", "value_mean", "value_target_mean",
     "parameter_lag_updates", "skipped_updates",
 )  # fmt: skip
+# Every agent of this sweep has the space of GDI.
+SPACE = make_index_space(GDISpace())
 LAMBDA_COLUMNS = (
     "agent", "game", "seed", "steps",
-    *(f"best_{axis}" for axis in AXES),  # the middle of the block that evaluation would choose
-    *(f"mean_{axis}" for axis in AXES),  # the mean of what the controller would propose for training
-    *(f"top_probability_{axis}" for axis in AXES),
+    *(f"best_{axis}" for axis in SPACE.names),  # the middle of the block that evaluation would choose
+    *(f"mean_{axis}" for axis in SPACE.names),  # the mean of what the controller would propose for training
+    *(f"top_probability_{axis}" for axis in SPACE.names),
     *HEALTH_COLUMNS,
 )  # fmt: skip
 
@@ -77,14 +81,14 @@ def write_settings(path: Path, settings: Settings) -> None:
 
 
 def read_settings(path: Path) -> Settings | None:
-    """None without a file."""
+    """None without a file. Settings of gdi in an earlier format are brought to the present one, to be comparable."""
     if not path.exists():
         return None
     try:
         settings: Settings = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(f"{path} cannot be read: {error}.") from None
-    return settings
+    return upgrade(settings) if "index_space" in settings else settings
 
 
 class _replaced:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gdi.api import Agent as Agent
+    from gdi.agent import Agent as Agent
     from gdi.api import load as load
     from gdi.api import train as train
     from gdi.config import Config as Config
@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 __all__ = ["Agent", "Config", "PlacementConfig", "load", "make_config", "train"]
 
 _HOME = {
-    "Agent": "gdi.api",
+    "Agent": "gdi.agent",
     "load": "gdi.api",
     "train": "gdi.api",
     "Config": "gdi.config",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 
@@ -19,10 +19,14 @@ def install_extra(extra: str) -> str:
     return f"in the clone of gdi run make setup, or pip install -c constraints.txt '.[{extra}]'"
 
 
-def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
-    """`` Did you mean 'a' or 'b'?`` for a misspelt name, or an empty string when nothing is near."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
+def nearest(name: str, known: Iterable[str], count: int = 3, renamed: Mapping[str, str] | None = None) -> str:
+    """`` Did you mean 'a' or 'b'?`` for a misspelt name, or an empty string when nothing is near.
+
+    ``renamed`` has earlier names, and the present ones to suggest for them.
+    """
+    spellings = {**(renamed or {}), **{candidate: candidate for candidate in known}}
+    by_folded = {spelling.casefold(): wanted for spelling, wanted in spellings.items()}
     folded = get_close_matches(name.casefold(), by_folded, n=count, cutoff=0.5)
     if not folded:
         return ""
-    return " Did you mean " + " or ".join(repr(by_folded[key]) for key in folded) + "?"
+    return " Did you mean " + " or ".join(repr(one) for one in dict.fromkeys(by_folded[key] for key in folded)) + "?"

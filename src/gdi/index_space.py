@@ -8,12 +8,15 @@ the number of blocks of the linear one).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from gdi.config import AxisConfig, IndexSpaceConfig
-from gdi.types import AXES, Array, Index
+from gdi.config import AxisConfig, axes_of
+from gdi.errors import UserError
+from gdi.types import Array, Index
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,11 @@ def make_axis(name: str, config: AxisConfig) -> Axis:
 
 @dataclass(frozen=True)
 class IndexSpace:
-    """Λ: the searched axes, and the index whose other components are held fixed."""
+    """Λ: the components of λ with their names and labels, the searched axes, and what the others are held at."""
 
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    limits: tuple[float, ...]  # the largest value that each component may have; the smallest is 0
     axes: tuple[Axis, ...]
     base: Index
 
@@ -73,16 +79,43 @@ class IndexSpace:
     def to_index(self, x: Array) -> Index:
         """Coordinates [axes] -> λ."""
         values = {axis.name: axis.to_value(float(x[i])) for i, axis in enumerate(self.axes)}
-        return self.base._replace(**values)
+        return tuple(values.get(name, held) for name, held in zip(self.names, self.base, strict=True))
 
     def to_coordinates(self, index: Index) -> Array:
         """λ -> coordinates [axes]."""
-        return np.array([axis.to_coordinate(getattr(index, axis.name)) for axis in self.axes], dtype=np.float64)
+        values = self.by_name(index)
+        return np.array([axis.to_coordinate(values[axis.name]) for axis in self.axes], dtype=np.float64)
+
+    def by_name(self, index: Index) -> dict[str, float]:
+        return dict(zip(self.names, index, strict=True))
+
+    def label_of(self, name: str) -> str:
+        return self.labels[self.names.index(name)]
+
+    def text(self, index: Index) -> str:
+        """``1/τ1 3.5  1/τ2 12.5  ε 0.85``, three digits each."""
+        return "  ".join(f"{label} {value:.3g}" for label, value in zip(self.labels, index, strict=True))
+
+    def check(self, index: Index) -> Index:
+        """The index, or UserError if it is none of this space: a component too few, below 0 or above its limit."""
+        if len(index) != len(self.names):
+            raise UserError(f"λ = ({', '.join(self.labels)}) has {len(self.names)} numbers, not {len(index)}.")
+        for label, value, limit in zip(self.labels, index, self.limits, strict=True):
+            if not (0 <= value <= limit and math.isfinite(value)):
+                limited = "0 or more" if math.isinf(limit) else f"in [0, {limit:g}]"
+                raise UserError(f"{label} must be {limited}, not {value:g}.")
+        return index
 
 
-def make_index_space(config: IndexSpaceConfig) -> IndexSpace:
-    by_name = {name: getattr(config, name) for name in AXES}
+def make_index_space(config: Any) -> IndexSpace:
+    """The space of a config section: a dataclass whose fields are axes, ours or a user's own."""
+    axes = axes_of(config)
+    labels: Mapping[str, str] = getattr(config, "labels", {})
+    limits: Mapping[str, float] = getattr(config, "limits", {})
     return IndexSpace(
-        axes=tuple(make_axis(name, axis) for name, axis in by_name.items() if axis.search),
-        base=Index(**{name: axis.fixed_value for name, axis in by_name.items()}),
+        names=tuple(axes),
+        labels=tuple(labels.get(name, name) for name in axes),
+        limits=tuple(limits.get(name, math.inf) for name in axes),
+        axes=tuple(make_axis(name, axis) for name, axis in axes.items() if axis.search),
+        base=tuple(axis.fixed_value for axis in axes.values()),
     )

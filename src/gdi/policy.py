@@ -28,11 +28,6 @@ def log_probs(advantage: Tensor, index: Tensor) -> Tensor:
     return torch.logaddexp(*component_log_probs(advantage, index))
 
 
-def probs(advantage: Tensor, index: Tensor) -> Tensor:
-    """π_λ(·|s), [..., A]."""
-    return log_probs(advantage, index).exp()
-
-
 def family_log_probs(advantage: Tensor, index: Tensor) -> Tensor:
     """log π_λ(·|s) once per family, [..., F, A]: equal in value, each differentiable in its own family only.
 
@@ -46,9 +41,9 @@ def family_log_probs(advantage: Tensor, index: Tensor) -> Tensor:
 
 
 def sample(probabilities: Tensor, generator: torch.Generator) -> Tensor:
-    """a ~ π: [B, A] -> [B]. Whoever meets a θ that is not finite, acting or evaluating, finds out here."""
+    """a ~ π: [B, A] -> [B]. Raises Diverged if θ is no longer finite."""
     if not probabilities.isfinite().all():
-        raise Diverged("the policy is not finite any more: lower --learner.learning-rate or the loss scales.")
+        raise Diverged("the policy is not finite any more: lower --optimizer.learning-rate or the loss scales.")
     return torch.multinomial(probabilities, 1, generator=generator).squeeze(-1)
 
 

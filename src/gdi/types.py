@@ -2,9 +2,10 @@
 
 Time convention. Arrays are time-major, ``[T, B, ...]``. At time t the agent sees ``obs[t]`` (and ``episode_start[t]``),
 takes ``action[t]`` with probability ``behavior_prob[t]`` under the index ``index[t]``, and receives ``reward[t]``,
-``terminated[t]``, ``truncated[t]``. The bootstrap entry is index T: ``obs``, ``episode_start``, ``previous_action`` and
-``previous_reward`` therefore have T + 1 entries. ``terminated`` stops the bootstrap, ``truncated`` does not.
-Recurrent state is reset exactly where ``episode_start`` is true.
+``terminated[t]``, ``truncated[t]``. The bootstrap entry is index T: ``obs``, ``episode_start``, ``previous_action``,
+``previous_reward`` and ``index`` therefore have T + 1 entries. ``terminated`` stops the bootstrap, ``truncated`` does
+not. Recurrent state is reset exactly where ``episode_start`` is true, and there a newly drawn λ takes effect:
+``index[t]`` is the λ of the episode that ``obs[t]`` belongs to.
 
 Episode ends. Environments reset on the step *after* an episode's last one (Gymnasium's next-step mode), so the true
 final observation stands in the stream: after an episode ends at t, ``obs[t + 1]`` is its final observation, on which a
@@ -14,9 +15,9 @@ truncated step bootstraps, and step t + 1 itself is the reset: its action is ign
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Items
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +28,8 @@ Metrics = dict[str, float]
 State = dict[str, Any]
 
 
-class Index(NamedTuple):
-    """λ, the index of one behavior policy. It holds u = 1/τ, not τ, so that u = 0 (uniform) is an ordinary value."""
-
-    inverse_tau_1: float
-    inverse_tau_2: float
-    epsilon: float
-
-
-AXES = Index._fields
+# λ, the index of one behavior policy: its components in the order of ``IndexSpace.names``.
+Index: TypeAlias = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -50,24 +44,24 @@ class EpisodeEnd:
 
 
 @dataclass(frozen=True)
-class Sequence:
+class Window:
     """B sequences side by side, each of L = burn-in + trained steps, in the time convention of this module.
 
-    The actor writes one of these per window (B = its environments); the data collector gathers columns of several
-    windows into another one, the learner's batch.
+    The actor writes one per stretch of acting (B = its environments). A batch for the learner has the same layout: the
+    columns of several windows, gathered.
     """
 
     obs: Array  # [S - 1 + L + 1, B, *frame]: S frames are stacked on the way into the network, see networks.frames
     episode_start: Array  # [L + 1, B] bool
     previous_action: Array  # [L + 1, B] int64
     previous_reward: Array  # [L + 1, B] float32, raw
+    index: Array  # [L + 1, B, components of λ] float32, λ as acted
     action: Array  # [L, B] int64
     reward: Array  # [L, B] float32, raw
     terminated: Array  # [L, B] bool
     truncated: Array  # [L, B] bool
     valid: Array  # [L, B] bool: a real transition inside the step budget
     behavior_prob: Array  # [L, B] float32, μ(a|s) as acted
-    index: Array  # [L, B, 3] float32, λ as acted
     version: Array  # [L, B] int64, the parameters' version that acted
     state: Array  # [B, encoders, state size] float32, recurrent state at the first step
 
@@ -83,28 +77,25 @@ class Sequence:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def sequence_of(arrays: dict[str, Array]) -> Sequence:
-    """The inverse of ``Sequence.arrays``."""
-    return Sequence(**arrays)
-
+Batch: TypeAlias = Window
 
 # The only field without a time axis: its columns are on axis 0.
-COLUMN_AXIS = {name: 0 if name == "state" else 1 for name in (field.name for field in fields(Sequence))}
+COLUMN_AXIS = {name: 0 if name == "state" else 1 for name in (field.name for field in fields(Window))}
 
 
-def column_slice(sequence: Sequence, begin: int, end: int) -> Sequence:
+def column_slice(batch: Batch, begin: int, end: int) -> Batch:
     """Columns begin to end as views."""
-    if (begin, end) == (0, sequence.num_sequences):
-        return sequence
-    return Sequence(
+    if (begin, end) == (0, batch.num_sequences):
+        return batch
+    return Window(
         **{
             name: array[begin:end] if COLUMN_AXIS[name] == 0 else array[:, begin:end]
-            for name, array in sequence.arrays().items()
+            for name, array in batch.arrays().items()
         }
     )
 
 
-def gather_columns(parts: Items[tuple[Sequence, Array]]) -> Sequence:
+def gather_columns(parts: Sequence[tuple[Window, Array]]) -> Batch:
     """Concatenate chosen columns of several windows: one copy per window and field, none per sequence."""
     total = sum(len(columns) for _, columns in parts)
     out: dict[str, Array] = {}
@@ -122,4 +113,4 @@ def gather_columns(parts: Items[tuple[Sequence, Array]]) -> Sequence:
                 target[:, begin:end] = source[:, columns]
             begin = end
         out[name] = target
-    return Sequence(**out)
+    return Window(**out)

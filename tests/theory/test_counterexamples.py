@@ -142,7 +142,7 @@ def test_limit_gap_does_not_shrink(found: dict[str, Counterexample]) -> None:
 
 
 def test_bandit_score_by_hand() -> None:
-    # V = (0, 1): standardised (-1, 1). N = (0, 3): bonus sqrt(log 4 / 1), sqrt(log 4 / 4).
+    # V = (0, 1): standardized (-1, 1). N = (0, 3): bonus sqrt(log 4 / 1), sqrt(log 4 / 4).
     score = slips.bandit_score(np.array([0.0, 1.0]), np.array([0.0, 3.0]))
     np.testing.assert_allclose(score, [-1 + math.sqrt(math.log(4)), 1 + math.sqrt(math.log(4) / 4)])
     assert np.all(np.isfinite(slips.bandit_score(np.zeros(3), np.zeros(3))))

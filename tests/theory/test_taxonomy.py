@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gdi.config import Config
+from gdi.config import Config, kinds
 from gdi.presets import PRESETS, make_config
 from gdi.theory.literature import (
     DEVIATIONS,
@@ -184,4 +184,4 @@ class TestLiveConfigs:
 
 
 def with_controller(config: Config, kind: Any) -> Config:
-    return replace(config, controller=replace(config.controller, kind=kind))
+    return replace(config, controller=kinds("controller")[kind]())

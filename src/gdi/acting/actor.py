@@ -7,36 +7,34 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from gdi import policy
 from gdi.acting.parameters import Parameters
+from gdi.acting.player import Acted, Observed, Player
+from gdi.acting.stream import Stream, first_steps
 from gdi.clock import Clock
-from gdi.config import LearnerConfig
-from gdi.envs.base import VectorEnv
-from gdi.networks import AgentInput, AgentNetwork, FrameHistory
+from gdi.config import DataConfig
+from gdi.envs.base import StepResult, VectorEnv
 from gdi.networks.frames import stack_indices
-from gdi.types import Array, EpisodeEnd, Index, Sequence, State
+from gdi.types import Array, EpisodeEnd, Index, State, Window
 
-CPU = torch.device("cpu")
-
-# Gives these environments the λ of their next episodes.
+# Draws the λ of the next episode of each of these environments.
 Propose = Callable[[list[int]], list[Index]]
 
 
-def _empty_window(length: int, env: VectorEnv, state: Array) -> Sequence:
+def _empty_window(length: int, env: VectorEnv, num_components: int, state: Array) -> Window:
     """A window of ``length`` steps for all environments, zeros: what is never written is no transition."""
     n, spec = env.num_envs, env.spec
-    return Sequence(
+    return Window(
         obs=np.zeros((spec.frame_stack - 1 + length + 1, n, *spec.frame_shape), spec.observation_dtype),
         episode_start=np.zeros((length + 1, n), bool),
         previous_action=np.zeros((length + 1, n), np.int64),
         previous_reward=np.zeros((length + 1, n), np.float32),
+        index=np.zeros((length + 1, n, num_components), np.float32),
         action=np.zeros((length, n), np.int64),
         reward=np.zeros((length, n), np.float32),
         terminated=np.zeros((length, n), bool),
         truncated=np.zeros((length, n), bool),
         valid=np.zeros((length, n), bool),
         behavior_prob=np.ones((length, n), np.float32),
-        index=np.zeros((length, n, 3), np.float32),
         version=np.zeros((length, n), np.int64),
         state=state,
     )
@@ -53,46 +51,36 @@ class Actor:
     def __init__(
         self,
         env: VectorEnv,
-        network: AgentNetwork,
+        player: Player,
         parameters: Parameters,
-        config: LearnerConfig,
+        config: DataConfig,
+        num_components: int,
+        *,
         generator: torch.Generator,
-        clock: Clock,
         env_seed: int,
-        device: torch.device = CPU,
+        clock: Clock,
     ) -> None:
+        """``num_components``: how many numbers λ has."""
         self._env = env
-        spec = env.spec
-        self._context = spec.frame_stack - 1
-        self._history = FrameHistory(env.num_envs, spec.frame_shape, spec.observation_dtype, spec.frame_stack)
-        self._network = network.to(device).eval()
-        self._device = device
+        self._player = player
         self._parameters = parameters
-        self._burn_in, self.trained_steps = config.burn_in_steps, config.sequence_steps
-        self._pull_every_steps = config.pull_every_steps
+        self._config = config
+        self._num_components = num_components
         self._generator = generator
-        self._clock = clock
         self._env_seed = env_seed
+        self._clock = clock
+        self._context = env.spec.frame_stack - 1
         self._acted_steps = 0
         self._version: int | None = None
-        self._last_window: Sequence | None = None
+        self._last_window: Window | None = None
         self._cut = False  # the budget ended the last window before its last step
         self._state_history: Array = np.zeros(0)
         self._begin(env.reset(env_seed))
 
     def _begin(self, obs: Array) -> None:
-        """All environments are at the first step of an episode whose λ is not chosen yet."""
-        n = self._env.num_envs
         self._obs = obs
-        self._episode_start = np.ones(n, bool)
-        self._resets = np.zeros(n, bool)  # the coming step is a reset, no transition
-        self._needs_index = np.ones(n, bool)
-        self._previous_action = np.zeros(n, np.int64)
-        self._previous_reward = np.zeros(n, np.float32)
-        self._index = np.zeros((n, 3), np.float32)
-        self._return = np.zeros(n, np.float64)
-        self._length_steps = np.zeros(n, np.int64)
-        self._state = self._network.initial_state(n).to(self._device)
+        self._stream = first_steps(self._env.num_envs, self._num_components)
+        self._player.begin()
 
     def _begin_anew(self) -> None:
         """Drop the episodes under way, and begin others from a seed that no environment had before."""
@@ -101,117 +89,126 @@ class Actor:
         self._last_window = None
         self._begin(self._env.reset(self._env_seed))
 
-    def collect(self, propose: Propose, max_transitions: int) -> tuple[Sequence, list[EpisodeEnd]]:
+    def collect(self, propose: Propose, max_transitions: int) -> tuple[Window, int, list[EpisodeEnd]]:
         """Sample one window under P_Λ (``propose`` draws from it) and at most ``max_transitions``.
 
-        Returns the window and the episodes that ended in it. A budget that runs out mid-window leaves the rest of the
-        window empty, so a run ends on exactly the transitions it was asked for.
+        Returns the window, its new transitions and the episodes that ended in it. A budget that runs out mid-window
+        leaves the rest of the window empty, so a run ends on exactly the transitions it was asked for.
         """
-        first, length = self._burn_in, self._burn_in + self.trained_steps
-        if self._cut and self._burn_in:
+        first, length = self._config.burn_in_steps, self._config.window_steps
+        if self._cut and first:
             self._begin_anew()  # there is nothing to burn in: the steps after the cut were never played
-        window = _empty_window(length, self._env, self._network.initial_state(self._env.num_envs).numpy())
-        states = np.zeros((length, *window.state.shape), np.float32)
+        state = self._player.network.initial_state(self._env.num_envs).numpy()
+        window = _empty_window(length, self._env, self._num_components, state)
+        states = np.zeros((length, *state.shape), np.float32)
         self._copy_burn_in(window, states)
-        ended: list[EpisodeEnd] = []
+        episodes: list[EpisodeEnd] = []
         left = max_transitions
         self._cut = False
         for t in range(first, length):
             if left <= 0:
                 self._cut = True
                 break
-            left -= self._step(window, states, t, propose, left, ended)
+            left -= self._step(window, states, t, propose, left)
+            episodes += self._end_episodes(window, t)
         window.state[:] = states[0]
         self._last_window, self._state_history = window, states
-        return window, ended
+        return window, max_transitions - left, episodes
 
-    def _copy_burn_in(self, window: Sequence, states: Array) -> None:
-        if not self._burn_in or self._last_window is None:
+    def _copy_burn_in(self, window: Window, states: Array) -> None:
+        burn_in = self._config.burn_in_steps
+        if not burn_in or self._last_window is None:
             return
-        last, source, kept = self._last_window, self.trained_steps, slice(0, self._burn_in)
+        last, source, kept = self._last_window, self._config.sequence_steps, slice(0, burn_in)
         for name, array in window.arrays().items():
             if name not in ("state", "obs"):
-                array[kept] = getattr(last, name)[source : source + self._burn_in]
+                array[kept] = getattr(last, name)[source : source + burn_in]
         if self._context:
             stack = stack_indices(torch.from_numpy(last.episode_start), self._context + 1)[source].numpy()  # [N, S]
             window.obs[: self._context] = last.obs[stack[:, :-1].T, np.arange(self._env.num_envs)]
         begin = self._context + source
-        window.obs[self._context : self._context + self._burn_in] = last.obs[begin : begin + self._burn_in]
-        states[kept] = self._state_history[source : source + self._burn_in]
+        window.obs[self._context : self._context + burn_in] = last.obs[begin : begin + burn_in]
+        states[kept] = self._state_history[source : source + burn_in]
 
-    def _step(
-        self,
-        window: Sequence,
-        states: Array,
-        t: int,
-        propose: Propose,
-        left: int,
-        ended: list[EpisodeEnd],
-    ) -> int:
+    def _step(self, window: Window, states: Array, t: int, propose: Propose, left: int) -> int:
         """One step of all environments, written at time t; returns how many transitions it was."""
-        if self._acted_steps % self._pull_every_steps == 0:
+        stream = self._stream
+        if self._acted_steps % self._config.pull_every_steps == 0:
             self._pull()
         self._acted_steps += 1
-        if self._needs_index.any():
-            self._index[self._needs_index] = propose(np.flatnonzero(self._needs_index).tolist())
-            self._needs_index[:] = False
-
+        drawn = self._draw(propose)
         with self._clock.measure("inference"):
-            states[t] = self._state.cpu().numpy()
-            action, behavior_prob = self._act()
+            states[t] = self._player.state.cpu().numpy()
+            acted = self._act()
         if t == 0 and self._context:
-            window.obs[: self._context] = self._history.context
+            window.obs[: self._context] = self._player.history.context
         with self._clock.measure("environment"):
-            step = self._env.step(action)
-
-        valid = ~self._resets
+            step = self._env.step(acted.action)
+        valid = ~stream.resets
         if valid.sum() > left:  # the budget ends inside this step: the first ``left`` of its transitions count
             valid &= valid.cumsum() <= left
-        now = self._context + t
-        window.obs[now], window.obs[now + 1] = self._obs, step.obs
-        window.episode_start[t] = self._episode_start
-        window.episode_start[t + 1] = self._resets
-        window.previous_action[t], window.previous_action[t + 1] = self._previous_action, action
-        window.previous_reward[t], window.previous_reward[t + 1] = self._previous_reward, step.reward
-        window.action[t], window.reward[t] = action, step.reward
-        window.terminated[t], window.truncated[t] = step.terminated, step.truncated
-        window.valid[t], window.behavior_prob[t] = valid, behavior_prob
-        window.index[t], window.version[t] = self._index, self._version
-
-        self._return += step.reward
-        self._length_steps += ~self._resets
+        self._write(window, t, acted, step, valid)
+        stream.index[stream.resets] = drawn[stream.resets]  # the next observation is the new episode's first
+        window.index[t + 1] = stream.index
+        stream.episode_return += step.reward
+        stream.length_steps += ~stream.resets
         done = step.terminated | step.truncated
-        for i in np.flatnonzero(done & valid):
-            index = Index(*self._index[i].tolist())
-            ended.append(
-                EpisodeEnd(int(i), index, float(self._return[i]), int(self._length_steps[i]), bool(step.truncated[i]))
-            )
-        self._return[done] = 0.0
-        self._length_steps[done] = 0
-        self._needs_index = done.copy()
-        self._obs, self._episode_start, self._resets = step.obs, self._resets, done
-        self._previous_action, self._previous_reward = action, step.reward
+        self._obs, stream.episode_start, stream.resets = step.obs, stream.resets, done
+        stream.needs_index = done.copy()
+        stream.previous_action, stream.previous_reward = acted.action, step.reward
         return int(valid.sum())
 
-    def _act(self) -> tuple[Array, Array]:
-        """a ~ π_{θ_λ}(·|s) and μ(a|s), each [N]; advances the recurrent state."""
-        observation = self._history.observe(self._obs, self._episode_start)
-        with torch.inference_mode():
-            seen = (observation, self._episode_start, self._previous_action, self._previous_reward)
-            inputs = AgentInput(*(torch.from_numpy(x).unsqueeze(0).to(self._device) for x in seen))
-            output = self._network(inputs, self._state)
-            self._state = output.state
-            # The policy is a few numbers per environment: drawn on the CPU, from the run's own generator.
-            probabilities = policy.probs(output.advantage[0].cpu(), torch.from_numpy(self._index))
-            action = policy.sample(probabilities, self._generator)
-            taken = probabilities.gather(1, action.unsqueeze(1)).squeeze(1)
-        return action.numpy(), taken.numpy()
+    def _draw(self, propose: Propose) -> Array:
+        """λ of the next episodes where one is needed, [N, components]; it takes effect where the episode starts."""
+        stream = self._stream
+        drawn = stream.index.copy()
+        if stream.needs_index.any():
+            drawn[stream.needs_index] = propose(np.flatnonzero(stream.needs_index).tolist())
+            stream.needs_index[:] = False
+            stream.index[stream.episode_start] = drawn[stream.episode_start]
+        return drawn
+
+    def _act(self) -> Acted:
+        stream = self._stream
+        observed = Observed(
+            self._obs, stream.episode_start, stream.previous_action, stream.previous_reward, stream.index
+        )
+        return self._player.act(observed, self._generator)
+
+    def _write(self, window: Window, t: int, acted: Acted, step: StepResult, valid: Array) -> None:
+        stream, now = self._stream, self._context + t
+        window.obs[now], window.obs[now + 1] = self._obs, step.obs
+        window.episode_start[t], window.episode_start[t + 1] = stream.episode_start, stream.resets
+        window.previous_action[t], window.previous_action[t + 1] = stream.previous_action, acted.action
+        window.previous_reward[t], window.previous_reward[t + 1] = stream.previous_reward, step.reward
+        window.index[t] = stream.index
+        window.action[t], window.reward[t] = acted.action, step.reward
+        window.terminated[t], window.truncated[t] = step.terminated, step.truncated
+        window.valid[t], window.behavior_prob[t] = valid, acted.prob
+        window.version[t] = self._version
+
+    def _end_episodes(self, window: Window, t: int) -> list[EpisodeEnd]:
+        """The episodes that ended with step t inside the budget; their counters begin anew."""
+        stream, done = self._stream, self._stream.resets
+        ended = [
+            EpisodeEnd(
+                env=int(i),
+                index=tuple(stream.index[i].tolist()),
+                episode_return=float(stream.episode_return[i]),
+                length_steps=int(stream.length_steps[i]),
+                truncated=bool(window.truncated[t, i]),
+            )
+            for i in np.flatnonzero(done & window.valid[t])
+        ]
+        stream.episode_return[done] = 0.0
+        stream.length_steps[done] = 0
+        return ended
 
     def _pull(self) -> None:
         pulled = self._parameters.pull(self._version)
         if pulled is not None:
             params, self._version = pulled
-            self._network.load_state_dict(params)
+            self._player.network.load_state_dict(params)
 
     def state_dict(self) -> State:
         """All of the stream where the environment can be saved; otherwise only the generator and counters."""
@@ -219,28 +216,17 @@ class Actor:
             "generator": self._generator.get_state(),
             "acted_steps": self._acted_steps,
             "version": self._version,
-            "network": dict(self._network.state_dict()),
+            "network": dict(self._player.network.state_dict()),
             "env_seed": self._env_seed,
         }
         env = self._env.state_dict()
         if env is None:
             return {"common": common}
-        stream = {
-            "episode_start": self._episode_start,
-            "resets": self._resets,
-            "needs_index": self._needs_index,
-            "previous_action": self._previous_action,
-            "previous_reward": self._previous_reward,
-            "index": self._index,
-            "return": self._return,
-            "length_steps": self._length_steps,
-            "state": self._state,
-            "cut": self._cut,
-        }
+        stream = {**self._stream.state_dict(), "state": self._player.state, "cut": self._cut}
         if self._context:
-            stream["frames"] = self._history.frames
+            stream["frames"] = self._player.history.frames
         last = self._last_window
-        if self._burn_in and last is not None:
+        if self._config.burn_in_steps and last is not None:
             stream |= {"last_window": last.arrays(), "state_history": self._state_history}
         return {"common": common, "env": env, "stream": stream}
 
@@ -253,27 +239,21 @@ class Actor:
         self._generator.set_state(torch.as_tensor(common["generator"]))
         self._acted_steps = int(common["acted_steps"])
         self._version = None if common["version"] is None else int(common["version"])
-        self._network.load_state_dict({name: torch.as_tensor(value) for name, value in common["network"].items()})
+        params = {name: torch.as_tensor(value) for name, value in common["network"].items()}
+        self._player.network.load_state_dict(params)
         if "env" not in state:
             self._env_seed = int(common["env_seed"])
             self._begin_anew()
             return
         self._obs = self._env.load_state_dict(state["env"])
         stream = state["stream"]
-        self._episode_start = np.array(stream["episode_start"])
-        self._resets = np.array(stream["resets"])
-        self._needs_index = np.array(stream["needs_index"])
-        self._previous_action = np.array(stream["previous_action"])
-        self._previous_reward = np.array(stream["previous_reward"])
-        self._index = np.array(stream["index"])
-        self._return = np.array(stream["return"])
-        self._length_steps = np.array(stream["length_steps"])
-        self._state = torch.as_tensor(stream["state"]).to(self._device)
-        self._cut = bool(stream.get("cut", False))  # a checkpoint of before has none
+        self._stream = Stream.from_state(stream)
+        self._player.load_state(torch.as_tensor(stream["state"]))
+        self._cut = bool(stream["cut"])
         if self._context:
-            self._history.frames[:] = stream["frames"]
+            self._player.history.frames[:] = stream["frames"]
         if "last_window" in stream:
-            self._last_window = Sequence(**stream["last_window"])
+            self._last_window = Window(**stream["last_window"])
             self._state_history = np.array(stream["state_history"])
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("actors", type=whole_number, help="how many there should be")
     args = parser.parse_args(argv)
 
-    from gdi.api import read_config
+    from gdi.runtime.folder import read_config
     from gdi.runtime.lock import lock_holder
     from gdi.runtime.ray.wanted import want_actors
 

@@ -15,8 +15,6 @@ from gdi.theory.literature import DEVIATIONS, LITERATURE, PAPER_CLASS
 from gdi.theory.live import classify_config, describe_config
 from gdi.theory.taxonomy import classify
 
-SUMMARY = "the taxonomy GDI-I^n / GDI-H^n, computed"
-
 
 @dataclass(frozen=True)
 class Row:

@@ -43,7 +43,7 @@ def run(argv: list[str]) -> int:
         return 0
     print(f"{config.env.id}, {config.preset} at scale '{config.scale}'")
     print(f"  training   {result.steps_per_second:8,.0f} steps/s   {result.frames_per_second:,.0f} frames/s")
-    print(f"  ceiling    {result.ceiling_steps_per_second:8,.0f} steps/s   (convolutions, dense layers, LSTM alone)")
+    print(f"  ceiling    {result.ceiling_steps_per_second:8,.0f} steps/s   (the network alone, forward and backward)")
     print(f"  reached    {result.fraction_of_ceiling:8.0%}")
     print(f"  reachable  {result.reachable_steps_per_second:8,.0f} steps/s   (the same and the environments, no more)")
     print(f"  reached    {result.fraction_of_reachable:8.0%}")

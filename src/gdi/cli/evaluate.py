@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from pathlib import Path
 
 from gdi.cli.parsing import OneLineParser, whole_number
 from gdi.errors import Diverged, UserError
-from gdi.types import Index
 
 
-def index(text: str) -> Index:
+def numbers(text: str) -> tuple[float, ...]:
     """``100,300,0.5``."""
     try:
-        found = Index(*(float(word) for word in text.split(",")))
-    except (ValueError, TypeError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not three numbers such as 100,300,0.5") from None
-    if not (0 <= found.inverse_tau_1 < math.inf and 0 <= found.inverse_tau_2 < math.inf and 0 <= found.epsilon <= 1):
-        raise argparse.ArgumentTypeError(f"{text!r}: 1/τ must be 0 or more, and ε in [0, 1]")
-    return found
+        return tuple(float(word) for word in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not numbers such as 100,300,0.5") from None
 
 
 def run(argv: list[str]) -> int:
@@ -31,8 +26,12 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--seed", type=whole_number, default=0, help="of environments and actions (default: 0)")
     parser.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the newest")
     parser.add_argument(
-        "--index", type=index, metavar="U1,U2,EPSILON", help="play with this λ = (1/τ1, 1/τ2, ε), not the controller's"
+        "--index",
+        type=numbers,
+        metavar="X,Y,...",
+        help="play with this λ, not the controller's: its numbers in the order of the index space",
     )
+    parser.add_argument("--trust", action="store_true", help="import the modules that the run folder names")
     parser.add_argument("--video", type=Path, help="Atari only: also record an episode, as this mp4 file (must be new)")
     parser.add_argument("--video-episodes", type=whole_number, help="episodes in the video (default: 1)")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
@@ -50,12 +49,13 @@ def run(argv: list[str]) -> int:
         raise UserError(f"--video-episodes must be greater than 0, not {video_episodes}.")
 
     from gdi.api import load
+    from gdi.evaluation import normalized_scores, report_of
     from gdi.report.console import normalised_text
 
     def warn(text: str) -> None:
         print(f"gdi: warning: {text}", file=sys.stderr)
 
-    agent = load(args.run_dir, best=args.best, seed=args.seed, warn=warn)
+    agent = load(args.run_dir, best=args.best, seed=args.seed, warn=warn, trust=args.trust)
     if args.video is not None:
         agent.check_recording(args.video)  # before the evaluation, which may take long
     try:
@@ -63,9 +63,9 @@ def run(argv: list[str]) -> int:
     except Diverged:
         raise UserError(f"the policy of {args.run_dir} is not finite: its training diverged. Try --best.") from None
     if args.json:
-        told = {**result.to_dict(), "steps": agent.steps, "seed": args.seed}
+        told = {**report_of(result), "steps": agent.steps, "seed": args.seed}
         if args.index is not None:
-            told["index"] = args.index._asdict()
+            told["index"] = agent.space.by_name(args.index)
         if args.video is not None:
             recorded = [episode.to_dict() for episode in agent.record(args.video, video_episodes, args.seed)]
             told["video"] = {"path": str(args.video), "episodes": recorded}
@@ -76,12 +76,13 @@ def run(argv: list[str]) -> int:
         f"  mean {result.mean:.2f} ± {result.std:.2f} (std)   median {result.median:.2f}   "
         f"min {result.min:.4g}   max {result.max:.4g}"
     )
-    if result.hns is not None:
-        print(f"  {normalised_text(result.to_dict())}   protocol {result.protocol}")
+    scores = normalized_scores(result)
+    if scores["hns"] is not None:
+        print(f"  {normalised_text(scores)}   protocol {result.protocol}")
     print(f"  episode length {result.length_mean_steps:.1f} steps on average")
     if result.cut_episodes:
         print(f"  {result.cut_episodes} episodes were cut because they did not end")
     if args.video is not None:
-        scores = [f"{episode.score:,.0f}" for episode in agent.record(args.video, video_episodes, args.seed)]
-        print(f"  video in {args.video}, score {', '.join(scores)}")
+        reached = [f"{episode.score:,.0f}" for episode in agent.record(args.video, video_episodes, args.seed)]
+        print(f"  video in {args.video}, score {', '.join(reached)}")
     return 0

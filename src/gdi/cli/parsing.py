@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 import tyro
@@ -44,8 +44,11 @@ def whole_number(text: str) -> int:
     return int(value)
 
 
-def parse_fields(default: T, argv: list[str], prog: str, other_options: Iterable[str]) -> T:
-    """Change fields of a frozen dataclass by ``--section.field value``, through tyro."""
+def parse_fields(default: T, argv: list[str], prog: str, other_options: Iterable[str], renamed: Mapping[str, str]) -> T:
+    """Change fields of a frozen dataclass by ``--section.field value``, through tyro.
+
+    ``renamed`` gives options that once had another name: a misspelt old one is answered with the present one.
+    """
     told = io.StringIO()
     try:
         with contextlib.redirect_stderr(told):
@@ -59,7 +62,7 @@ def parse_fields(default: T, argv: list[str], prog: str, other_options: Iterable
         if not option.startswith("-"):
             raise UserError(f"unexpected argument {option!r}. See {prog} --help.")
         known = [*other_options, *field_options(default, prog)]
-        raise UserError(f"unknown option {option}.{nearest(option, known)} See {prog} --help.")
+        raise UserError(f"unknown option {option}.{nearest(option, known, renamed=renamed)} See {prog} --help.")
     return value
 
 

@@ -21,7 +21,10 @@ from gdi.types import Array
 class RandomPlayer:
     """Every action equally likely."""
 
-    index = None
+    named_index = None
+
+    def caption(self) -> str:
+        return "random agent"
 
     def __init__(self, num_actions: int, rng: np.random.Generator) -> None:
         self._num_actions = num_actions

@@ -1,5 +1,6 @@
 """The operator E: controllers choose the index λ of every episode and learn from its return."""
 
-from gdi.controller.base import Controller, Favourite, make_controller, make_controllers
+from gdi.controller.base import Belief, Controller
+from gdi.controller.factory import make_controller
 
-__all__ = ["Controller", "Favourite", "make_controller", "make_controllers"]
+__all__ = ["Belief", "Controller", "make_controller"]

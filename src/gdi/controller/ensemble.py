@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gdi.config import ControllerConfig
-from gdi.controller.base import Favourite
-from gdi.controller.tile_bandit import TileBandit, standardise, tile_of_blocks, top_blocks
+from gdi.config import TileBanditConfig
+from gdi.controller.base import Belief
+from gdi.controller.tile_bandit import TileBandit, standardize, tile_of_blocks, top_blocks
 from gdi.index_space import Axis, IndexSpace
-from gdi.types import Array, Index, State
+from gdi.types import Array, EpisodeEnd, Index, State
 
 
-def make_bandit(axis: Axis, config: ControllerConfig, rng: np.random.Generator) -> TileBandit:
+def make_bandit(axis: Axis, config: TileBanditConfig, rng: np.random.Generator) -> TileBandit:
     """One bandit, its mode, rate, width and offset drawn once, at creation."""
     width = int(rng.choice(config.tile_widths))
     offset = int(rng.integers(0, config.tile_offset_high, endpoint=True))
@@ -26,7 +26,7 @@ def make_bandit(axis: Axis, config: ControllerConfig, rng: np.random.Generator) 
 class AxisEnsemble:
     """M bandits over one axis."""
 
-    def __init__(self, axis: Axis, config: ControllerConfig, rng: np.random.Generator) -> None:
+    def __init__(self, axis: Axis, config: TileBanditConfig, rng: np.random.Generator) -> None:
         self.axis = axis
         self._ucb_scale = config.ucb_scale
         self._rng = rng
@@ -52,7 +52,7 @@ class AxisEnsemble:
         return self.axis.sample_in_block(int(candidates[self._rng.integers(len(candidates))]), self._rng)
 
     def propose_best(self, rng: np.random.Generator) -> float:
-        """x from the block with the best mean standardised value over the ensemble, no bonus (c = 0)."""
+        """x from the block with the best mean standardized value over the ensemble, no bonus (c = 0)."""
         block = int(top_blocks(self.mean_values(), 1, rng)[0])
         return self.axis.sample_in_block(block, rng)
 
@@ -66,13 +66,13 @@ class AxisEnsemble:
         self._scores = [None] * len(self.bandits)
 
     def mean_values(self) -> Array:
-        """Mean over the bandits of their standardised estimates, [blocks]; a block never tried counts as average."""
+        """Mean over the bandits of their standardized estimates, [blocks]; a block never tried counts as average."""
         total = np.zeros(self.axis.num_blocks)
         for bandit in self.bandits:
             estimate = bandit.estimates()
             tried = ~np.isnan(estimate)
             if tried.any():
-                total[tried] += standardise(estimate[tried])
+                total[tried] += standardize(estimate[tried])
         mean: Array = total / len(self.bandits)
         return mean
 
@@ -101,32 +101,35 @@ class AxisEnsemble:
             bandit.load_state_dict(state[f"{self.axis.name}.{m}"])
         self._forget_scores()
 
-    def favourite(self) -> Favourite:
+    def belief(self) -> Belief:
         count = np.mean([bandit.block_counts() for bandit in self.bandits], axis=0)
-        return Favourite(self.axis.name, self.mean_values(), count, self.probabilities())
+        return Belief(self.axis.name, self.mean_values(), count, self.probabilities())
 
 
 class BanditEnsemble:
     """One ensemble per searched axis; all of them receive the same (λ, G)."""
 
-    def __init__(self, space: IndexSpace, config: ControllerConfig, rng: np.random.Generator) -> None:
+    slots = 1
+
+    def __init__(self, space: IndexSpace, config: TileBanditConfig, rng: np.random.Generator) -> None:
         self._space = space
         self._rng = rng
         self.ensembles = [AxisEnsemble(axis, config, rng) for axis in space.axes]
 
-    def propose(self) -> Index:
-        return self._space.to_index(np.array([ensemble.propose() for ensemble in self.ensembles]))
+    def propose(self, envs: list[int]) -> list[Index]:
+        return [self._space.to_index(np.array([ensemble.propose() for ensemble in self.ensembles])) for _ in envs]
 
-    def propose_best(self, rng: np.random.Generator) -> Index:
+    def propose_best(self, env: int, rng: np.random.Generator) -> Index:
         return self._space.to_index(np.array([ensemble.propose_best(rng) for ensemble in self.ensembles]))
 
-    def observe(self, index: Index, episode_return: float) -> None:
-        coordinates = self._space.to_coordinates(index)
-        for ensemble, x in zip(self.ensembles, coordinates, strict=True):
-            ensemble.observe(float(x), episode_return)
+    def observe(self, episodes: list[EpisodeEnd], transitions: int) -> None:
+        for episode in episodes:
+            coordinates = self._space.to_coordinates(episode.index)
+            for ensemble, x in zip(self.ensembles, coordinates, strict=True):
+                ensemble.observe(float(x), episode.episode_return)
 
-    def favourites(self) -> list[Favourite]:
-        return [ensemble.favourite() for ensemble in self.ensembles]
+    def belief(self) -> list[Belief]:
+        return [ensemble.belief() for ensemble in self.ensembles]
 
     def state_dict(self) -> State:
         """What was learned and what was drawn at creation, so that it loads into an ensemble of any seed."""

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from gdi.controller.base import Favourite
+from gdi.controller.base import Belief
 from gdi.index_space import IndexSpace
-from gdi.types import Index, State
+from gdi.types import EpisodeEnd, Index, State
 
 
 class FixedController:
     """P_Λ is a point mass: always the base index of the space."""
 
+    slots = 1
+
     def __init__(self, space: IndexSpace) -> None:
         self._index = space.base
 
-    def propose(self) -> Index:
+    def propose(self, envs: list[int]) -> list[Index]:
+        return [self._index for _ in envs]
+
+    def propose_best(self, env: int, rng: np.random.Generator) -> Index:
         return self._index
 
-    def propose_best(self, rng: np.random.Generator) -> Index:
-        return self._index
-
-    def observe(self, index: Index, episode_return: float) -> None:
+    def observe(self, episodes: list[EpisodeEnd], transitions: int) -> None:
         """E is the identity."""
 
-    def favourites(self) -> list[Favourite]:
+    def belief(self) -> list[Belief]:
         return []
 
     def state_dict(self) -> State:
@@ -37,22 +39,24 @@ class FixedController:
 class UniformController:
     """P_Λ is uniform in the controller's coordinates, also when evaluated: it has no better guess."""
 
+    slots = 1
+
     def __init__(self, space: IndexSpace, rng: np.random.Generator) -> None:
         self._space = space
         self._rng = rng
 
-    def propose(self) -> Index:
-        return self.propose_best(self._rng)
+    def propose(self, envs: list[int]) -> list[Index]:
+        return [self.propose_best(env, self._rng) for env in envs]
 
-    def propose_best(self, rng: np.random.Generator) -> Index:
+    def propose_best(self, env: int, rng: np.random.Generator) -> Index:
         axes = self._space.axes
         low, high = np.array([axis.low for axis in axes]), np.array([axis.high for axis in axes])
         return self._space.to_index(rng.uniform(low, high))
 
-    def observe(self, index: Index, episode_return: float) -> None:
+    def observe(self, episodes: list[EpisodeEnd], transitions: int) -> None:
         """E is the identity."""
 
-    def favourites(self) -> list[Favourite]:
+    def belief(self) -> list[Belief]:
         return []
 
     def state_dict(self) -> State:

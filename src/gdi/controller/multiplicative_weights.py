@@ -1,7 +1,7 @@
-"""E as the paper's theory has it (asp:2): P ← P·exp(η·L_E)/Z, the KL-regularised multiplicative-weights update.
+"""E as the paper's theory has it (asp:2): P ← P·exp(η·L_E)/Z, the KL-regularized multiplicative-weights update.
 
 Assumption 2 needs L_E of every λ; an episode shows it for one. The unbiased estimate of EXP3 stands in: the
-observed return divided by the chance of its block, and 0 elsewhere. Returns are standardised by their running mean and
+observed return divided by the chance of its block, and 0 elsewhere. Returns are standardized by their running mean and
 deviation, and the weight is counted in units of the uniform chance, so η means the same on every environment and axis.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gdi.controller.base import Favourite
+from gdi.controller.base import Belief
 from gdi.controller.tile_bandit import top_blocks
 from gdi.index_space import IndexSpace
-from gdi.types import Array, Index, State
+from gdi.types import Array, EpisodeEnd, Index, State
 
 # Every block keeps this share of a uniform draw, which bounds the importance weight by blocks / share.
 UNIFORM_SHARE = 0.1
@@ -29,6 +29,8 @@ def multiplicative_weights(log_p: Array, gain: Array, step_size: float) -> Array
 class MultiplicativeWeights:
     """One distribution over blocks per searched axis."""
 
+    slots = 1
+
     def __init__(self, space: IndexSpace, step_size: float, rng: np.random.Generator) -> None:
         self._space = space
         self._step_size = step_size
@@ -44,20 +46,23 @@ class MultiplicativeWeights:
         normalised: Array = mixed / mixed.sum()
         return normalised
 
-    def propose(self) -> Index:
+    def propose(self, envs: list[int]) -> list[Index]:
+        return [self._propose() for _ in envs]
+
+    def _propose(self) -> Index:
         x = []
         for axis, log_p in zip(self._space.axes, self._log_p, strict=True):
             block = int(self._rng.choice(axis.num_blocks, p=self._probabilities(log_p)))
             x.append(axis.sample_in_block(block, self._rng))
         return self._space.to_index(np.array(x))
 
-    def propose_best(self, rng: np.random.Generator) -> Index:
+    def propose_best(self, env: int, rng: np.random.Generator) -> Index:
         x = []
         for axis, log_p in zip(self._space.axes, self._log_p, strict=True):
             x.append(axis.sample_in_block(int(top_blocks(log_p, 1, rng)[0]), rng))
         return self._space.to_index(np.array(x))
 
-    def _standardise(self, episode_return: float) -> float:
+    def _standardize(self, episode_return: float) -> float:
         """Welford's running moments; the first episode has no spread to compare with and counts 0."""
         self._episodes += 1
         delta = episode_return - self._mean
@@ -66,8 +71,12 @@ class MultiplicativeWeights:
         deviation = float(np.sqrt(self._sum_squares / self._episodes))
         return (episode_return - self._mean) / deviation if deviation > 0 else 0.0
 
-    def observe(self, index: Index, episode_return: float) -> None:
-        standard = self._standardise(episode_return)
+    def observe(self, episodes: list[EpisodeEnd], transitions: int) -> None:
+        for episode in episodes:
+            self._observe(episode.index, episode.episode_return)
+
+    def _observe(self, index: Index, episode_return: float) -> None:
+        standard = self._standardize(episode_return)
         coordinates = self._space.to_coordinates(index)
         for i, axis in enumerate(self._space.axes):
             block = axis.block_of(float(coordinates[i]))
@@ -76,9 +85,9 @@ class MultiplicativeWeights:
             self._log_p[i] = multiplicative_weights(self._log_p[i], gain, self._step_size)
             self._counts[i][block] += 1.0
 
-    def favourites(self) -> list[Favourite]:
+    def belief(self) -> list[Belief]:
         return [
-            Favourite(axis.name, log_p - log_p.mean(), counts, self._probabilities(log_p))
+            Belief(axis.name, log_p - log_p.mean(), counts, self._probabilities(log_p))
             for axis, log_p, counts in zip(self._space.axes, self._log_p, self._counts, strict=True)
         ]
 

@@ -1,7 +1,7 @@
 """One bandit over one axis, equation by equation (eq:bandit_eval, eq:bandit_score, eq:bandit_update).
 
 B = Bandit(mode, l, r, lr, d, acc, ta, to, w, N). Blocks are the axis's cells of width acc; tiles group ``tile_width``
-neighbouring blocks, shifted by ``tile_offset`` blocks. w is the value and N the count of each tile.
+neighboring blocks, shifted by ``tile_offset`` blocks. w is the value and N the count of each tile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def tile_of_blocks(num_blocks: int, tile_width: int, tile_offset: int, offset_mo
     return (blocks + tile_offset % tile_width) // tile_width
 
 
-def standardise(values: Array) -> Array:
+def standardize(values: Array) -> Array:
     """(V_i − μ(V)) / σ(V), the first term of eq:bandit_score; 0 where all values are alike. [blocks] -> [blocks]."""
     sigma = values.std()
     return (values - values.mean()) / sigma if sigma > SIGMA_FLOOR else np.zeros_like(values)
@@ -38,7 +38,7 @@ def standardise(values: Array) -> Array:
 def scores(values: Array, counts: Array, total_count: float, ucb_scale: float) -> Array:
     """score_i = (V_i − μ(V)) / σ(V) + c·sqrt(log(1 + Σ_j N_j) / (1 + N_i)) (eq:bandit_score), [blocks] -> [blocks]."""
     bonus: Array = ucb_scale * np.sqrt(np.log1p(total_count) / (1.0 + counts))
-    return standardise(values) + bonus
+    return standardize(values) + bonus
 
 
 def top_blocks(score: Array, count: int, rng: np.random.Generator) -> Array:

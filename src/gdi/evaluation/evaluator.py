@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
-from gdi import policy
+from gdi.acting.player import Observed, Player
 from gdi.config import EnvConfig
-from gdi.envs.base import VectorEnv
+from gdi.envs.base import StepResult, VectorEnv
 from gdi.envs.names import is_atari
-from gdi.networks import AgentInput, AgentNetwork, FrameHistory
-from gdi.scores.games import canonical_game
-from gdi.scores.metrics import normalise
-from gdi.scores.reference import load_reference
-from gdi.types import Index
+from gdi.types import Array, Index
 
 # An environment without a time limit of its own must not hang an evaluation: 30 minutes of Atari at 15 steps a second.
 MAX_EPISODE_STEPS = 27_000
 NEVER_STEPS = 1 << 62
-CPU = torch.device("cpu")
 MAX_ENVS = 32
+
+# propose(env, rng): λ of the next episode of an environment.
+ProposeBest = Callable[[int, np.random.Generator], Index]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Returns of whole episodes, summarised."""
+    """Returns of whole episodes, summarized."""
 
     env: str
     episodes: int
@@ -40,13 +38,18 @@ class Evaluation:
     length_mean_steps: float
     cut_episodes: int  # did not end by themselves; their environments play no further episode
     protocol: str = ""  # Atari: how the games were presented and cut
-    # Atari: the mean beside random play, humans and world records, as fractions (the paper's baselines).
-    hns: float | None = None
-    hwrns: float | None = None
-    saber: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass
+class Played:
+    """The episodes of an evaluation that ended so far."""
+
+    returns: list[float] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    cut: int = 0
 
 
 def num_envs_for(episodes: int) -> int:
@@ -56,21 +59,18 @@ def num_envs_for(episodes: int) -> int:
 class Evaluator:
     """Plays a fixed number of episodes in each of its environments, so that short episodes get no extra weight."""
 
-    def __init__(self, config: EnvConfig, env: VectorEnv, network: AgentNetwork, device: torch.device = CPU) -> None:
+    def __init__(self, config: EnvConfig, env: VectorEnv, player: Player) -> None:
         self._config = config
         self._max_episode_steps = max(MAX_EPISODE_STEPS, config.max_episode_steps)
         if is_atari(config.id):  # every protocol has a cut of its own
             self._max_episode_steps = NEVER_STEPS
         self._env = env
-        spec = env.spec
-        self._history = FrameHistory(env.num_envs, spec.frame_shape, spec.observation_dtype, spec.frame_stack)
-        self._network = network.to(device).eval()
-        self._device = device
+        self._player = player
 
     def evaluate(
         self,
         params: dict[str, torch.Tensor],
-        propose: Callable[[int, np.random.Generator], Index],
+        propose: ProposeBest,
         episodes: int,
         seed: int,
         stop: Callable[[], bool] = lambda: False,
@@ -79,62 +79,62 @@ class Evaluator:
 
         None if ``stop`` turned true before all of them were played.
         """
-        self._network.load_state_dict(params)
-        env, n = self._env, self._env.num_envs
+        self._player.network.load_state_dict(params)
+        self._player.begin()
+        n = self._env.num_envs
         env_seed, rng_seed, action_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(3))
         rng = np.random.default_rng(rng_seed)
         generator = torch.Generator().manual_seed(action_seed)
         quota = np.full(n, episodes // n) + (np.arange(n) < episodes % n)
-        obs = env.reset(env_seed)
-        index = np.array([propose(i, rng) for i in range(n)], np.float32)
-        state = self._network.initial_state(n).to(self._device)
+        obs = self._env.reset(env_seed)
+        index = np.array([propose(i, rng) for i in range(n)], np.float32).reshape(n, -1)
+        next_index = index.copy()  # drawn when an episode ends, in effect when the next one starts
         start, resets = np.ones(n, bool), np.zeros(n, bool)
         action, reward = np.zeros(n, np.int64), np.zeros(n, np.float32)
         returns, lengths = np.zeros(n), np.zeros(n, np.int64)
-        finished_returns: list[float] = []
-        finished_lengths: list[int] = []
-        cut = 0
+        played = Played()
         while quota.any():
             if stop():
                 return None
-            observation = self._history.observe(obs, start)
-            with torch.inference_mode():
-                seen = (torch.from_numpy(x).unsqueeze(0) for x in (observation, start, action, reward))
-                inputs = AgentInput(*(x.to(self._device) for x in seen))
-                output = self._network(inputs, state)
-                state = output.state
-                probabilities = policy.probs(output.advantage[0].cpu(), torch.from_numpy(index))
-                action = policy.sample(probabilities, generator).numpy()
-            obs, reward, terminated, truncated = env.step(action)
+            index[start] = next_index[start]
+            action = self._player.act(Observed(obs, start, action, reward, index), generator).action
+            step = self._env.step(action)
+            obs, reward = step.obs, step.reward
             returns += reward
             lengths += ~resets
-            done = terminated | truncated
-            too_long = (lengths >= self._max_episode_steps) & ~done
-            for i in np.flatnonzero((done | too_long) & (quota > 0)):
-                finished_returns.append(float(returns[i]))
-                finished_lengths.append(int(lengths[i]))
-                cut += int(too_long[i])
-                # An environment that we had to cut does not reset by itself: it plays no further episode.
-                quota[i] = 0 if too_long[i] else quota[i] - 1
-                index[i] = propose(int(i), rng)
+            for i in self._note_ended(step, returns, lengths, quota, played):
+                next_index[i] = propose(int(i), rng)
+            done = step.terminated | step.truncated
             returns[done], lengths[done] = 0.0, 0
             start, resets = resets, done
-        mean = float(np.mean(finished_returns))
-        config, judged = self._config, {}
-        if is_atari(config.id):
-            judged = normalise(canonical_game(config.id), mean, load_reference("paper"))
+        return self._summary(played)
+
+    def _note_ended(self, step: StepResult, returns: Array, lengths: Array, quota: Array, played: Played) -> Array:
+        """Count the episodes that just ended and were wanted; returns their environments."""
+        done = step.terminated | step.truncated
+        too_long = (lengths >= self._max_episode_steps) & ~done
+        envs = np.flatnonzero((done | too_long) & (quota > 0))
+        for i in envs:
+            played.returns.append(float(returns[i]))
+            played.lengths.append(int(lengths[i]))
+            played.cut += int(too_long[i])
+            # An environment that we had to cut does not reset by itself: it plays no further episode.
+            quota[i] = 0 if too_long[i] else quota[i] - 1
+        return envs
+
+    def _summary(self, played: Played) -> Evaluation:
+        returns = played.returns
         return Evaluation(
-            env=config.id,
-            episodes=len(finished_returns),
-            mean=mean,
-            median=float(np.median(finished_returns)),
-            min=float(np.min(finished_returns)),
-            max=float(np.max(finished_returns)),
-            std=float(np.std(finished_returns)),
-            length_mean_steps=float(np.mean(finished_lengths)),
-            cut_episodes=cut,
-            protocol=config.protocol,
-            **judged,
+            env=self._config.id,
+            episodes=len(returns),
+            mean=float(np.mean(returns)),
+            median=float(np.median(returns)),
+            min=float(np.min(returns)),
+            max=float(np.max(returns)),
+            std=float(np.std(returns)),
+            length_mean_steps=float(np.mean(played.lengths)),
+            cut_episodes=played.cut,
+            protocol=self._config.protocol,
         )
 
     def close(self) -> None:

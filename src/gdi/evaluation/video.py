@@ -1,4 +1,4 @@
-"""Episodes as video: real game frames in colour, all of them, at the console's 60 frames a second, score and λ on top.
+"""Episodes as video: real game frames in color, all of them, at the console's 60 frames a second, score and λ on top.
 
 What is wrong with the input is found by ``check_recording``, before anything is played. OpenCV and ffmpeg come with the
 extra ``video`` and are imported only when a video is asked for.
@@ -17,20 +17,25 @@ import numpy as np
 from gdi.envs.atari_screen import AtariScreen
 from gdi.envs.names import is_atari
 from gdi.errors import UserError, install_extra
-from gdi.types import Array, Index
+from gdi.types import Array
 
 FRAMES_PER_SECOND = 60
 ENLARGE = 3  # 160x210 -> 480x630
 TEXT_LINES_PIXELS = 48  # height of the two lines of text above the picture
+DRAWABLE = {"α": "alpha", "β": "beta", "γ": "gamma", "ε": "eps", "λ": "lambda", "τ": "tau"}
 BLOCK_PIXELS = 16  # H.264 codes blocks of this side: sizes that are multiples of it need no padding
 
 
-class Player(Protocol):
-    """What plays: a trained agent, or a random one."""
+class RecordedPlayer(Protocol):
+    """Who plays: a trained agent, or a random one."""
 
     @property
-    def index(self) -> Index | None:
-        """λ of the episode; None if the player has none."""
+    def named_index(self) -> dict[str, float] | None:
+        """λ of the episode, by the names of its components; None if the player has none."""
+        ...
+
+    def caption(self) -> str:
+        """What is written above the picture of the episode."""
         ...
 
     def reset(self) -> None: ...
@@ -46,10 +51,10 @@ class RecordedEpisode:
     length_steps: int
     length_frames: int  # emulator frames that were played; the video has one more, the first screen
     truncated: bool
-    index: Index | None
+    index: dict[str, float] | None
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "index": self.index._asdict() if self.index else None}
+        return asdict(self)
 
 
 def check_recording(env_id: str, path: Path) -> None:
@@ -89,11 +94,11 @@ def video_size(image_shape: tuple[int, int, int]) -> tuple[int, int]:
     return ENLARGE * image_shape[1], height + -height % BLOCK_PIXELS
 
 
-def caption(index: Index | None) -> str:
-    """λ in letters that every version of OpenCV can draw."""
-    if index is None:
-        return "random agent"
-    return f"1/tau1 {index.inverse_tau_1:.3f}   1/tau2 {index.inverse_tau_2:.3f}   eps {index.epsilon:.3f}"
+def drawable(text: str) -> str:
+    """The text in letters that every version of OpenCV can draw."""
+    for letter, name in DRAWABLE.items():
+        text = text.replace(letter, name)
+    return text.encode("ascii", "replace").decode()
 
 
 def draw(image: Array, score: float, text: str) -> Array:
@@ -178,15 +183,15 @@ def length_seconds(path: Path) -> float | None:
         reader.close()
 
 
-def record(path: Path, screen: AtariScreen, player: Player, episodes: int = 1) -> list[RecordedEpisode]:
+def record(path: Path, screen: AtariScreen, player: RecordedPlayer, episodes: int = 1) -> list[RecordedEpisode]:
     """Play whole episodes, one after the other into one video."""
     with Mp4Writer(path, video_size(screen.image_shape)) as video:
         return [_record_episode(video, screen, player) for _ in range(episodes)]
 
 
-def _record_episode(video: Mp4Writer, screen: AtariScreen, player: Player) -> RecordedEpisode:
+def _record_episode(video: Mp4Writer, screen: AtariScreen, player: RecordedPlayer) -> RecordedEpisode:
     player.reset()
-    text = caption(player.index)
+    text = drawable(player.caption())
     step = screen.reset()
     video.write(draw(step.frames[0].image, 0.0, text))
     score, length_steps, length_frames = 0.0, 0, 0
@@ -197,4 +202,4 @@ def _record_episode(video: Mp4Writer, screen: AtariScreen, player: Player) -> Re
             video.write(draw(image, score, text))
         length_steps += 1
         length_frames += len(step.frames)
-    return RecordedEpisode(score, length_steps, length_frames, step.truncated, player.index)
+    return RecordedEpisode(score, length_steps, length_frames, step.truncated, player.named_index)

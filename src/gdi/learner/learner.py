@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor
 
+from gdi.algorithms import Algorithm, Transitions
 from gdi.config import Config
 from gdi.cores import keep_torch_threads
 from gdi.errors import Diverged
 from gdi.learner.group import LearnerGroup
-from gdi.learner.losses import Trained, gdi_losses
 from gdi.learner.optimizer import Optimizer
-from gdi.networks import AgentInput, AgentNetwork
+from gdi.networks import AgentNetwork, Seen
 from gdi.networks.frames import stack_frames
-from gdi.types import Array, Metrics, Sequence, State, column_slice
+from gdi.types import Array, Batch, Metrics, State, column_slice
 
 # Health metrics only watch: a sample of the updates tells as much as all of them, and costs less.
 HEALTH_EVERY_UPDATES = 4
@@ -28,18 +28,20 @@ class Learner:
     def __init__(
         self,
         network: AgentNetwork,
+        algorithm: Algorithm,
         config: Config,
         device: torch.device,
         chunk_sequences: int = 0,
         group: LearnerGroup | None = None,
     ) -> None:
         self.network = network.to(device)
+        self._algorithm = algorithm
         self._config = config
         self._device = device
         self._optimizer = Optimizer(self.network, config)
         self._chunk_sequences = chunk_sequences  # 0: a batch is one chunk
         self._group = group  # several learners share every batch
-        workers = config.learner.workers
+        workers = config.run.workers
         self._pool = ThreadPoolExecutor(workers, "learner", keep_torch_threads, (1,)) if workers > 1 else None
         self.updates = 0
         self.trained_transitions = 0
@@ -48,12 +50,12 @@ class Learner:
 
     @property
     def progress(self) -> float:
-        """Share of all training done; each transition is trained exactly ``replay`` times, so it ends at 1."""
-        return min(1.0, self.trained_transitions / (self._config.steps * self._config.learner.replay))
+        """Share of all training done, in [0, 1]."""
+        return min(1.0, self.trained_transitions / self._config.data.trained_transitions(self._config.steps))
 
-    def update(self, batch: Sequence) -> Metrics:
+    def update(self, batch: Batch) -> Metrics:
         """θ ← T(θ, batch). A non-finite loss or gradient leaves θ as it is, and is counted."""
-        metrics, transitions = self._descend(batch)
+        metrics, transitions = self._accumulate_gradient(batch)
         norm = float(self._optimizer.clip())
         metrics["optimizer/gradient_norm"] = norm
         metrics["learner/skipped"] = 0.0
@@ -69,7 +71,7 @@ class Learner:
             metrics = {"learner/skipped": 1.0}
         return metrics
 
-    def _descend(self, batch: Sequence) -> tuple[Metrics, int]:
+    def _accumulate_gradient(self, batch: Batch) -> tuple[Metrics, int]:
         """Leave the batch's gradient in the network; returns its metrics and how many transitions it had.
 
         The batch may be cut into chunks, so that it fits into memory or keeps several cores busy. Every loss is a mean
@@ -79,7 +81,7 @@ class Learner:
         """
         size = self._chunk_sequences or batch.num_sequences
         chunks = [column_slice(batch, begin, begin + size) for begin in range(0, batch.num_sequences, size)]
-        first = self._config.learner.burn_in_steps
+        first = self._config.data.burn_in_steps
         counts = [int(chunk.valid[first:].sum()) for chunk in chunks]
         here = sum(counts)
         whole = here if self._group is None else self._group.sum_count(here)
@@ -98,46 +100,52 @@ class Learner:
             total = self._group.sum_metrics(total)
         return total, whole
 
-    def _gradients(self, batch: Sequence, share: float) -> tuple[list[Tensor | None], Metrics]:
+    def _gradients(self, batch: Batch, share: float) -> tuple[list[Tensor | None], Metrics]:
         """∇(share · loss) of one chunk, and its metrics."""
-        learner = self._config.learner
-        first = learner.burn_in_steps
+        seen, state = self._seen(batch), self._tensor(batch.state)
+        first = self._config.data.burn_in_steps
+        if first:
+            with torch.no_grad():
+                state = self.network(Seen(*(x[:first] for x in seen)), state).state
+        trained = Seen(*(x[first:] for x in seen))
+        output = self.network(trained, state)
+        data = Transitions(
+            seen=trained,
+            action=self._tensor(batch.action[first:]),
+            reward=self._tensor(batch.reward[first:]),
+            terminated=self._tensor(batch.terminated[first:]),
+            truncated=self._tensor(batch.truncated[first:]),
+            mask=self._tensor(batch.valid[first:]),
+            behavior_prob=self._tensor(batch.behavior_prob[first:]),
+        )
+        health = self.updates % HEALTH_EVERY_UPDATES == 0
+        loss = self._algorithm.loss(self.network, output, data, health=health)
+        total = loss.total if share == 1.0 else share * loss.total
+        gradients = torch.autograd.grad(total, self._optimizer.parameters, allow_unused=True)
+        # One transfer for all of them, not one each: on a GPU every transfer waits for the whole queue.
+        metrics = {**loss.metrics, "loss/total": loss.total}
+        values = torch.stack([value.detach() for value in metrics.values()]).tolist()
+        return list(gradients), dict(zip(metrics, values, strict=True))
+
+    def _seen(self, batch: Batch) -> Seen:
+        """What the agent saw, frames stacked, [L + 1, B, ...]."""
         episode_start = self._tensor(batch.episode_start)
         frame_stack = 1 + len(batch.obs) - len(batch.episode_start)
-        inputs = AgentInput(
+        return Seen(
             obs=stack_frames(self._tensor(batch.obs), episode_start, frame_stack),
             episode_start=episode_start,
             previous_action=self._tensor(batch.previous_action),
             previous_reward=self._tensor(batch.previous_reward),
+            index=self._tensor(batch.index),
         )
-        state = self._tensor(batch.state)
-        if first:
-            with torch.no_grad():
-                state = self.network(AgentInput(*(x[:first] for x in inputs)), state).state
-        output = self.network(AgentInput(*(x[first:] for x in inputs)), state)
-        data = Trained(
-            action=self._tensor(batch.action[first:]),
-            reward=self._tensor(batch.reward[first:]),
-            terminated=self._tensor(batch.terminated[first:]),
-            valid=self._tensor(batch.valid[first:]),
-            behavior_prob=self._tensor(batch.behavior_prob[first:]),
-            index=self._tensor(batch.index[first:]),
-        )
-        health = self.updates % HEALTH_EVERY_UPDATES == 0
-        losses = gdi_losses(self.network, output, data, learner, self._config.network, health=health)
-        total = losses.total if share == 1.0 else share * losses.total
-        gradients = torch.autograd.grad(total, self._optimizer.parameters, allow_unused=True)
-        # One transfer for all of them, not one each: on a GPU every transfer waits for the whole queue.
-        values = torch.stack(list(losses.metrics.values())).tolist()
-        return list(gradients), dict(zip(losses.metrics, values, strict=True))
 
     def _skip(self, norm: float, loss: float) -> None:
         self.skipped_updates += 1
         self._skipped_in_a_row += 1
-        if self._skipped_in_a_row >= self._config.learner.max_nonfinite_updates:
+        if self._skipped_in_a_row >= self._config.optimizer.max_nonfinite_updates:
             raise Diverged(
                 f"{self._skipped_in_a_row} updates in a row were not finite (loss {loss}, gradient norm {norm}) after "
-                f"{self.updates} good ones: lower --learner.learning-rate or the loss scales."
+                f"{self.updates} good ones: lower --optimizer.learning-rate or the loss scales."
             )
 
     def _tensor(self, array: Array) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gdi.config import Config, LearnerConfig, planned_updates, planned_warmup_updates
+from gdi.config import Config, OptimizerConfig
 from gdi.types import State
 
 
@@ -21,7 +21,7 @@ def learning_rate_at(update: int, progress: float, warmup_updates: int, num_upda
     return peak * min(warmup, anneal, 1.0)
 
 
-def weight_decay_at(progress: float, config: LearnerConfig) -> float:
+def weight_decay_at(progress: float, config: OptimizerConfig) -> float:
     """The coefficient, linear from its value to 0 at the last update."""
     return config.weight_decay * (1.0 - progress)
 
@@ -30,17 +30,17 @@ class Optimizer:
     """AdamW over a network's parameters; biases (and every other vector) are not decayed."""
 
     def __init__(self, network: nn.Module, config: Config) -> None:
-        learner = config.learner
-        self._config = learner
-        self._num_updates, self._warmup_updates = planned_updates(config), planned_warmup_updates(config)
+        self._config = settings = config.optimizer
+        self._num_updates = config.planned_updates
+        self._warmup_updates = settings.planned_warmup_updates(self._num_updates)
         self._named = dict(network.named_parameters())
         weights = [p for p in self._named.values() if p.ndim > 1]
         vectors = [p for p in self._named.values() if p.ndim <= 1]
         self._adamw = torch.optim.AdamW(
             [{"params": weights, "decays": True}, {"params": vectors, "decays": False}],
-            lr=learner.learning_rate,
-            betas=(learner.adam_beta_1, learner.adam_beta_2),
-            eps=learner.adam_epsilon,
+            lr=settings.learning_rate,
+            betas=(settings.adam_beta_1, settings.adam_beta_2),
+            eps=settings.adam_epsilon,
             weight_decay=0.0,
             fused=True,
         )

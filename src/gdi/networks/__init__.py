@@ -1,6 +1,6 @@
-"""The networks: torsos encode one observation, a core remembers, heads give A and V, and an agent composes them."""
+"""The networks: torsos encode one observation, a core remembers, and an agent adds the algorithm's heads."""
 
-from gdi.networks.agent import AgentInput, AgentNetwork, AgentOutput, make_network
+from gdi.networks.agent import AgentNetwork, AgentOutput, Architecture, Seen, make_network
 from gdi.networks.frames import FrameHistory, stack_frames
 
-__all__ = ["AgentInput", "AgentNetwork", "AgentOutput", "FrameHistory", "make_network", "stack_frames"]
+__all__ = ["AgentNetwork", "AgentOutput", "Architecture", "FrameHistory", "Seen", "make_network", "stack_frames"]

@@ -20,13 +20,14 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from gdi.config import Config
-from gdi.index_space import make_index_space
+from gdi.config import Config, FixedConfig, UniformConfig
+from gdi.index_space import IndexSpace, make_index_space
 from gdi.runtime.events import Event
-from gdi.types import EpisodeEnd, Index
+from gdi.types import EpisodeEnd
 
 RECENT_EPISODES = 100
 PLAIN_EVERY_SECONDS = 10.0
+WITHOUT_E = (FixedConfig, UniformConfig)
 
 
 class Quiet:
@@ -99,7 +100,7 @@ class LiveConsole:
         share = event["steps"] / self._config.steps
         self._console.print(
             f"{event['steps']:>12,} steps  {share:4.0%}  {self._speed.per_second:,.0f} steps/s  "
-            f"return {self._recent_return()}  {self._favourite()}",
+            f"return {self._recent_return()}  {self._best_index()}",
             soft_wrap=True,
         )
 
@@ -108,8 +109,8 @@ class LiveConsole:
             return "-"
         return f"{sum(self._returns) / len(self._returns):.2f}"
 
-    def _favourite(self) -> str:
-        return favourite_text(self._train, self._config, self._space)
+    def _best_index(self) -> str:
+        return best_index_text(self._train, self._config, self._space)
 
     def _screen(self) -> Any:
         table = Table.grid(padding=(0, 2))
@@ -123,17 +124,13 @@ class LiveConsole:
             table.add_row("evaluation", f"{_evaluation_line(self._evaluation)}  at {self._evaluation['steps']:,} steps")
         if self._train:
             train = self._train
-            table.add_row("favourite λ", self._favourite())
-            if "policy/entropy" in train:
-                losses = "   ".join(f"{name} {train[f'loss/{name}']:.4f}" for name in ("v", "q", "policy"))
-                table.add_row("losses", losses)
-                table.add_row(
-                    "policy",
-                    f"entropy {train['policy/entropy']:.3f}   ratio {train['policy/ratio_mean']:.3f} "
-                    f"(clipped {train['policy/ratio_clip_fraction']:.0%})   "
-                    f"A scale {train['policy/advantage_scale']:.3f}   "
-                    f"lag {train['actor/parameter_lag_updates']:.1f} updates",
-                )
+            table.add_row("best λ so far", self._best_index())
+            for title, prefix in (("losses", "loss/"), ("policy", "policy/")):
+                shown = {name.removeprefix(prefix): value for name, value in train.items() if name.startswith(prefix)}
+                if shown:
+                    table.add_row(title, "   ".join(f"{name} {value:.4g}" for name, value in shown.items()))
+            if "actor/parameter_lag_updates" in train:
+                table.add_row("parameter lag", f"{train['actor/parameter_lag_updates']:.1f} updates")
             shares = sorted(train["clock"]["shares"].items(), key=lambda item: -item[1])
             table.add_row("time goes to", "   ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.01))
         return Group(self._progress, table)
@@ -173,13 +170,12 @@ def normalised_text(scores: Mapping[str, Any]) -> str:
     return "  ".join(f"{name.upper()} {scores[name]:.1%}" for name in ("hns", "hwrns", "saber"))
 
 
-def favourite_text(train: Event, config: Config, space: Any) -> str:
-    """``1/τ1 3.5  1/τ2 12.5  ε 0.85``: the centre of each axis's best block, or the fixed value."""
-    values = dict(space.base._asdict())
+def best_index_text(train: Event, config: Config, space: IndexSpace) -> str:
+    """``1/τ1 3.5  1/τ2 12.5  ε 0.85``: the center of each axis's best block, or the fixed value."""
+    values = space.by_name(space.base)
     for axis in space.axes:
         block = train.get(f"controller/{axis.name}/best_block")
         if block is None:
-            return "λ not learned" if config.controller.kind in ("fixed", "uniform") else "λ not known yet"
+            return "λ not learned" if isinstance(config.controller, WITHOUT_E) else "λ not known yet"
         values[axis.name] = axis.to_value(axis.low + (block + 0.5) * axis.block_width)
-    index = Index(**values)
-    return f"1/τ1 {index.inverse_tau_1:.3g}  1/τ2 {index.inverse_tau_2:.3g}  ε {index.epsilon:.2f}"
+    return space.text(tuple(values.values()))

@@ -1,10 +1,10 @@
-"""How fast a configuration trains, what the time goes to, and how far that is from what its kernels alone would allow.
+"""How fast a configuration trains, what the time goes to, and how far that is from what its network alone would allow.
 
-The ceiling runs the network's own layers (convolutions, dense layer, LSTM) forward for every step that is acted and
-forward and backward for every step that is trained, on inputs prepared before: no environment, no frames to stack, no
-bytes to convert, no heads, losses, optimizer or log. What is reachable is less: the same with the environments stepped
-by random actions, and still nothing else. Both run in the same process and the same arrangement of threads, in turns
-with the training they are compared to, so that a machine that slows down for a while slows all.
+The ceiling passes every step that is acted forward through the network, and every step that is trained forward and
+backward, on inputs prepared before: no environment, no frames to stack, no policy, losses, optimizer or log. What is
+reachable is less: the same with the environments stepped by random actions, and still nothing else. Both run in the
+same process and the same arrangement of threads, in turns with the training they are compared to, so that a machine
+that slows down for a while slows all.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ from torch import Tensor
 from gdi.config import Config
 from gdi.cores import keep_torch_threads, use_threads
 from gdi.envs import EnvSpec, make_env
-from gdi.networks import AgentNetwork
-from gdi.networks.agent import Encoder
-from gdi.networks.precision import arithmetic
-from gdi.networks.torsos import ConvTorso, FirstConvolution
+from gdi.index_space import make_index_space
+from gdi.networks import AgentNetwork, Seen
 from gdi.runtime.local import LocalSystem, build
 
 ENDLESS_STEPS = 10**12
@@ -61,7 +59,7 @@ def bench(config: Config, seconds: float, rounds: int = 5) -> Bench:
 def _bench(system: LocalSystem, seconds: float, rounds: int) -> Bench:
     config, parts = system.config, system.parts
     iterations = system.iterate(ENDLESS_STEPS)
-    for _ in range(config.learner.replay_span_windows + 2):  # until every window is trained as often as later ones
+    for _ in range(config.data.settled_windows):  # until every window is trained as often as later ones
         next(iterations)
     ours: list[float] = []
     ceiling: list[float] = []
@@ -82,7 +80,7 @@ def _bench(system: LocalSystem, seconds: float, rounds: int) -> Bench:
             ours.append((parts.steps - before) / took)
             for name, share in shares.items():
                 spent[name] += share * took
-            steps = config.env.num_envs * config.learner.sequence_steps
+            steps = config.env.num_envs * config.data.sequence_steps
             ceiling.append(_rate(lambda: run_bare(_nothing), steps, seconds))
             reachable.append(_rate(lambda: run_bare(step_environments), steps, seconds))
     total = sum(spent.values())
@@ -132,46 +130,47 @@ def stepped_environments(config: Config) -> Iterator[Callable[[], None]]:
 def bare_window(
     config: Config, spec: EnvSpec, network: AgentNetwork, chunk_sequences: int, actor_threads: int
 ) -> Iterator[Callable[[Callable[[], None]], None]]:
-    """A function that does the kernels of one window: its acting, and as much training as a window brings.
+    """A function that passes one window through the network: its acting, and as much training as a window brings.
 
     Its argument is done beside them at each step that is acted.
     """
-    learner, num_envs = config.learner, config.env.num_envs
-    encoders = [encoder for encoder in network.encoders if isinstance(encoder, Encoder)]
-    chunk = chunk_sequences or learner.batch_size_sequences
-    acted = [_prepared(encoder, spec, 1, num_envs) for encoder in encoders]
-    burnt = [_prepared(encoder, spec, learner.burn_in_steps, chunk) for encoder in encoders]
-    trained = [_prepared(encoder, spec, learner.sequence_steps + 1, chunk) for encoder in encoders]
-    parameters = [p for encoder in encoders for p in encoder.parameters()]
+    data, num_envs, workers_wanted = config.data, config.env.num_envs, config.run.workers
+    chunk = chunk_sequences or data.batch_size_sequences
+    num_components = len(make_index_space(config.index_space).names)
+
+    def prepared(steps: int, batch: int) -> tuple[Seen, Tensor]:
+        return _prepared(network, spec, num_components, steps, batch)
+
+    acted, trained = prepared(1, num_envs), prepared(data.sequence_steps + 1, chunk)
+    burnt = prepared(data.burn_in_steps, chunk) if data.burn_in_steps else None
+    parameters = list(network.parameters())
     # Chunks that a window brings; what is left over is done in a later window.
     owed = 0.0
 
     def act(beside: Callable[[], None]) -> None:
         with torch.inference_mode():
-            for _ in range(learner.sequence_steps):
-                for encoder, inputs in zip(encoders, acted, strict=True):
-                    _forward(encoder, inputs)
+            for _ in range(data.sequence_steps):
+                network(*acted)
                 beside()
 
     def train(_: int) -> None:
-        if learner.burn_in_steps:
+        if burnt is not None:
             with torch.no_grad():
-                for encoder, inputs in zip(encoders, burnt, strict=True):
-                    _forward(encoder, inputs)
-        outputs = [_forward(encoder, inputs) for encoder, inputs in zip(encoders, trained, strict=True)]
+                network(*burnt)
+        outputs = list(network(*trained).head)
         torch.autograd.grad(outputs, parameters, [torch.ones_like(output) for output in outputs], allow_unused=True)
 
     with (
-        ThreadPoolExecutor(learner.workers, "bare-learner", keep_torch_threads, (1,)) as workers,
+        ThreadPoolExecutor(workers_wanted, "bare-learner", keep_torch_threads, (1,)) as workers,
         ThreadPoolExecutor(1, "bare-actor", keep_torch_threads, (actor_threads,)) as actor,
     ):
 
         def window(beside: Callable[[], None]) -> None:
             nonlocal owed
-            owed += num_envs * learner.replay / chunk
+            owed += data.trained_transitions(num_envs) / chunk
             now, owed = int(owed), owed - int(owed)
             acting = actor.submit(act, beside) if config.run.overlap else None
-            list((workers.map if learner.workers > 1 else map)(train, range(now)))
+            list((workers.map if workers_wanted > 1 else map)(train, range(now)))
             act(beside) if acting is None else acting.result()
             if parameters[0].is_cuda:
                 torch.cuda.synchronize()
@@ -179,36 +178,15 @@ def bare_window(
         yield window
 
 
-def _prepared(encoder: Encoder, spec: EnvSpec, steps: int, batch: int) -> tuple[Tensor, Tensor]:
-    """On the network's device: what the first layer takes, and what the core takes beside the torso's features."""
-    shape = (max(steps, 1) * batch, *spec.observation_shape)
-    obs = torch.from_numpy(np.zeros(shape, spec.observation_dtype))
-    torso, device = encoder.torso, next(encoder.parameters()).device
-    if isinstance(torso, ConvTorso):
-        first = next(iter(torso.convolutions.children()))
-        with arithmetic(encoder.precision, obs.device):
-            obs = first.prepare(obs) if isinstance(first, FirstConvolution) else first(obs)
-    else:
-        obs = obs.float()
-    return obs.to(device), torch.zeros(max(steps, 1), batch, encoder.num_actions + 1, device=device)
-
-
-def _forward(encoder: Encoder, inputs: tuple[Tensor, Tensor]) -> Tensor:
-    x: Tensor
-    x, others = inputs
-    torso = encoder.torso
-    with arithmetic(encoder.precision, x.device):
-        if isinstance(torso, ConvTorso):
-            for number, layer in enumerate(torso.convolutions.children()):
-                if number:
-                    x = layer(x)
-                elif isinstance(layer, FirstConvolution):
-                    x = layer.convolve(x)
-            x = torch.relu(torso.dense(x.permute(0, 2, 3, 1).flatten(1)))
-        else:
-            x = torso(x)
-    x = x.float().view(*others.shape[:2], -1)
-    if encoder.core is None:
-        return x
-    output: Tensor = encoder.core.lstm(torch.cat([x, others], dim=-1))[0]
-    return output
+def _prepared(network: AgentNetwork, spec: EnvSpec, num_components: int, steps: int, batch: int) -> tuple[Seen, Tensor]:
+    """What the network takes for so many steps of so many environments, on its device, frames stacked already."""
+    device = next(network.parameters()).device
+    obs = torch.from_numpy(np.zeros((steps, batch, *spec.observation_shape), spec.observation_dtype))
+    seen = Seen(
+        obs,
+        torch.zeros(steps, batch, dtype=torch.bool),
+        torch.zeros(steps, batch, dtype=torch.int64),
+        torch.zeros(steps, batch),
+        torch.zeros(steps, batch, num_components),
+    )
+    return Seen(*(x.to(device) for x in seen)), network.initial_state(batch).to(device)

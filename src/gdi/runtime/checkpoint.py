@@ -21,11 +21,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from gdi.errors import UserError
+from gdi.runtime.upgrade import FORMAT, upgrade_state
 from gdi.types import State
 
 TENSORS, STATE, MANIFEST, BEST = "tensors.safetensors", "state.json", "manifest.json", "best.json"
 REFERENCE = "__tensor__"
-FORMAT = 1
 
 
 class DamagedCheckpoint(Exception):
@@ -101,13 +101,16 @@ def read_checkpoint(folder: Path) -> State:
     """The state, after checking both digests; DamagedCheckpoint says what is wrong."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
-        if manifest.get("format") != FORMAT:
-            raise DamagedCheckpoint(f"format {manifest.get('format')!r} is not {FORMAT}")
+        found = manifest.get("format")
+        if not isinstance(found, int) or found < 1:
+            raise DamagedCheckpoint(f"format {found!r} is none")
+        if found > FORMAT:
+            raise UserError(f"{folder} has format {found}, and this version of gdi reads up to {FORMAT}: update gdi.")
         for name, digest in manifest["sha256"].items():
             if name not in (TENSORS, STATE) or _digest(folder / name) != digest:
                 raise DamagedCheckpoint(f"{name} does not match its checksum")
         skeleton = json.loads((folder / STATE).read_text())
-        state: State = unflatten(skeleton, load_file(folder / TENSORS))
+        state = upgrade_state(unflatten(skeleton, load_file(folder / TENSORS)), found)
     except (FileNotFoundError, ValueError, KeyError, AttributeError, SafetensorError) as error:
         raise DamagedCheckpoint(f"{type(error).__name__}: {error}") from error
     except OSError as error:  # of the disk or its rights, not of the checkpoint: it may be readable again

@@ -3,31 +3,115 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 
-from gdi.acting.collector import Collector
+from gdi.acting.actor import Actor
 from gdi.acting.parameters import ParameterServer
 from gdi.clock import Clock
 from gdi.config import Config
-from gdi.controller import make_controllers
+from gdi.controller import Controller, make_controller
+from gdi.cores import keep_torch_threads
+from gdi.data import Draws, Replay, WindowStore, collector_state, load_collector_state, make_replay
 from gdi.envs import EnvSpec
 from gdi.evaluation import Evaluation, Evaluator
-from gdi.iteration import Iteration, Parts, controller_of, iterate, iterate_overlapped, train_left_over
+from gdi.iteration import Improved, Iteration, Published, Sampled, ended, improve, iterate, reweight, sample
+from gdi.learner import Learner
 from gdi.networks.precision import precision_warning
 from gdi.runtime.metrics import collector_metrics, controller_metrics
-from gdi.runtime.parts import (
-    actor_states,
-    make_actor,
-    make_evaluator,
-    make_learner,
-    prepare_process,
-    resolve_device,
-)
+from gdi.runtime.parts import make_actor, make_evaluator, make_learner, prepare_process, resolve_device
 from gdi.runtime.plan import MemoryPlan
 from gdi.runtime.run import Outcome
-from gdi.seeds import collector_rng
-from gdi.types import State, sequence_of
+from gdi.runtime.tree import SystemState, actor_states, controller_state
+from gdi.types import Batch, State, Window
+
+
+@dataclass
+class Parts:
+    """The parts of a run that lives in one process, and Algorithm 1's steps over them."""
+
+    actor: Actor
+    replay: Replay
+    store: WindowStore
+    learner: Learner
+    parameters: ParameterServer
+    controller: Controller
+    clock: Clock
+    push_every_updates: int
+    actor_threads: int = 1  # torch threads of the actor, where it has a thread of its own
+    steps: int = 0
+    episodes: int = 0
+
+    def sample(self, max_transitions: int) -> Sampled:
+        window, sampled = self.act(max_transitions)
+        self.add(window, sampled)
+        return sampled
+
+    def act(self, max_transitions: int) -> tuple[Window, Sampled]:
+        """Play one window, and leave it to the caller."""
+        return sample(self.actor, self.controller.propose, max_transitions)
+
+    def add(self, window: Window, sampled: Sampled) -> None:
+        """Give a window to the replay, and count it."""
+        self.store.put(self.replay.add(window.num_sequences), window)
+        self.steps += sampled.transitions
+        self.episodes += len(sampled.episodes)
+
+    def improve(self, *, last: bool = False) -> Improved:
+        improved = self.train(last=last)
+        self.publish(improved.published)
+        return improved
+
+    def train(self, *, last: bool = False) -> Improved:
+        """Train what is due, and leave the new θ to the caller."""
+        with self.clock.measure("data"):
+            draws = self.replay.due(last=last)
+        improved = improve(self._batches(draws), self.learner, self.push_every_updates, self.clock)
+        self.replay.learned(improved.batches)
+        self.store.keep(self.replay.kept())
+        return improved
+
+    def _batches(self, draws: Draws) -> Iterator[Batch]:
+        for number in range(len(draws)):
+            with self.clock.measure("data"):
+                batch = self.store.gather(draws, number)
+            yield batch
+
+    def publish(self, published: Published | None) -> None:
+        if published is not None:
+            self.parameters.push(published.params, published.version)
+
+    def reweight(self, sampled: Sampled) -> None:
+        reweight(self.controller, sampled)
+
+
+def train_left_over(parts: Parts) -> Iterator[Iteration]:
+    """Train what is still due, as it is in a run that diverged and is resumed: there is no room for a window before."""
+    improved = parts.improve()
+    if improved.batches:
+        yield from ended([], improved)
+
+
+def iterate_overlapped(parts: Parts, total_steps: int) -> Iterator[Iteration]:
+    """As ``iterate``, but the next window is sampled while the batches that are due are trained.
+
+    The data is one window older; θ reaches the actor only between two windows, so the lag is fixed and a run repeats
+    for a seed.
+    """
+    with ThreadPoolExecutor(1, "actor", keep_torch_threads, (parts.actor_threads,)) as thread:
+        while parts.steps < total_steps:
+            acting = thread.submit(parts.act, total_steps - parts.steps)
+            improved = parts.train()
+            window, sampled = acting.result()
+            if improved.diverged is None:
+                parts.add(window, sampled)
+            else:  # batches are still due, and no room for more: a run that is resumed samples these steps again
+                parts.episodes += len(sampled.episodes)
+            parts.reweight(sampled)
+            parts.publish(improved.published)
+            yield from ended(sampled.episodes, improved)
+    yield from ended([], parts.improve(last=True))
 
 
 @dataclass
@@ -70,8 +154,8 @@ class LocalSystem:
         parts = self.parts
         return {
             "learner/skipped_total": parts.learner.skipped_updates,
-            **collector_metrics(parts.collector),
-            **controller_metrics(parts.controllers),
+            **collector_metrics(parts.replay, len(parts.store), parts.store.num_bytes),
+            **controller_metrics(parts.controller),
         }
 
     def evaluate(self, seed: int) -> Outcome:
@@ -80,35 +164,31 @@ class LocalSystem:
 
         def outcome(stop: Callable[[], bool], wait: bool) -> Evaluation | None:
             return self.evaluator.evaluate(
-                parts.learner.parameters(),
-                lambda env, rng: controller_of(parts.controllers, env).propose_best(rng),
-                self.config.evaluation.episodes,
-                seed,
-                stop,
+                parts.learner.parameters(), parts.controller.propose_best, self.config.evaluation.episodes, seed, stop
             )
 
         return outcome
 
     def state_dict(self) -> State:
         parts = self.parts
-        return {
-            "actor": parts.actor.state_dict(),
-            "collector": parts.collector.state_dict(),
-            "learner": parts.learner.state_dict(),
-            "parameters": parts.parameters.state_dict(),
-            "controllers": {str(i): controller.state_dict() for i, controller in enumerate(parts.controllers)},
-            "steps": parts.steps,
-            "episodes": parts.episodes,
-        }
+        return SystemState(
+            actors={0: parts.actor.state_dict()},
+            collector=collector_state(parts.replay, parts.store.arrays()),
+            learner=parts.learner.state_dict(),
+            parameters=parts.parameters.state_dict(),
+            controller=parts.controller.state_dict(),
+            controller_slots=parts.controller.slots,
+            steps=parts.steps,
+            episodes=parts.episodes,
+        ).tree()
 
     def load_state_dict(self, state: State) -> None:
         parts = self.parts
-        parts.collector.load_state_dict(state["collector"])
+        for key, arrays in load_collector_state(parts.replay, state["collector"]).items():
+            parts.store.put(key, Window(**arrays))
         parts.learner.load_state_dict(state["learner"])
         parts.parameters.load_state_dict(state["parameters"])
-        for i, controller in enumerate(parts.controllers):
-            if str(i) in state["controllers"]:  # there may be more environments than on Ray, and one for each
-                controller.load_state_dict(state["controllers"][str(i)])
+        parts.controller.load_state_dict(controller_state(state["controllers"], parts.controller.slots))
         actors = actor_states(state, self.config.env.num_envs)
         if 0 in actors:
             parts.actor.load_state_dict(actors[0])
@@ -129,13 +209,14 @@ def build(config: Config) -> LocalSystem:
     parameters = ParameterServer(learner.parameters())
     parts = Parts(
         actor=make_actor(config, parameters, device, threads, clock),
-        collector=Collector(config.learner, collector_rng(config), sequence_of),
+        replay=make_replay(config),
+        store=WindowStore(),
         learner=learner,
         parameters=parameters,
-        controllers=make_controllers(config),
+        controller=make_controller(config),
         clock=clock,
-        push_every_updates=config.learner.push_every_updates,
+        push_every_updates=config.data.push_every_updates,
         # Beside workers that have a core each, more threads would only wait for each other.
-        actor_threads=1 if config.learner.workers > 1 else threads,
+        actor_threads=1 if config.run.workers > 1 else threads,
     )
     return LocalSystem(config, spec, plan, parts, make_evaluator(config, device, threads))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from gdi.acting.collector import Collector, W
 from gdi.controller import Controller
+from gdi.data import Replay
 from gdi.types import Metrics, State
 
 
@@ -40,30 +38,24 @@ class Averages:
         self.since_steps = int(state["since_steps"])
 
 
-def collector_metrics(collector: Collector[W]) -> Metrics:
+def collector_metrics(replay: Replay, windows: int, num_bytes: int) -> Metrics:
     return {
-        "collector/windows": len(collector.windows),
-        "collector/waiting_sequences": collector.waiting,
-        "collector/bytes": collector.num_bytes,
+        "collector/windows": windows,
+        "collector/waiting_sequences": replay.waiting,
+        "collector/bytes": num_bytes,
     }
 
 
-def controller_metrics(controllers: list[Controller]) -> dict[str, float | list[float]]:
-    """Per searched axis: value, count and probability of each block, the best block and the top block's probability.
-
-    With a controller per environment this is their mean.
-    """
+def controller_metrics(controller: Controller) -> dict[str, float | list[float]]:
+    """Per searched axis: value, count and probability of each block, the best block and the top block's probability."""
     out: dict[str, float | list[float]] = {}
-    for axis in zip(*(controller.favourites() for controller in controllers), strict=True):
-        name = f"controller/{axis[0].axis}"
-        value = np.mean([favourite.value for favourite in axis], axis=0)
-        count = np.mean([favourite.count for favourite in axis], axis=0)
-        probability = np.mean([favourite.probability for favourite in axis], axis=0)
+    for belief in controller.belief():
+        name = f"controller/{belief.axis}"
         out |= {
-            f"{name}/block_value": [round(v, 4) for v in value.tolist()],
-            f"{name}/block_count": [round(n, 1) for n in count.tolist()],
-            f"{name}/block_probability": [round(p, 5) for p in probability.tolist()],
-            f"{name}/best_block": float(value.argmax()),
-            f"{name}/top_block_probability": float(probability.max()),
+            f"{name}/block_value": [round(v, 4) for v in belief.value.tolist()],
+            f"{name}/block_count": [round(n, 1) for n in belief.count.tolist()],
+            f"{name}/block_probability": [round(p, 5) for p in belief.probability.tolist()],
+            f"{name}/best_block": float(belief.value.argmax()),
+            f"{name}/top_block_probability": float(belief.probability.max()),
         }
     return out

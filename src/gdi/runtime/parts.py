@@ -8,6 +8,8 @@ import torch
 
 from gdi.acting.actor import Actor
 from gdi.acting.parameters import Parameters
+from gdi.acting.player import Player
+from gdi.algorithms import make_algorithm
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.cores import keep_torch_threads, use_threads
@@ -15,13 +17,13 @@ from gdi.envs import EnvSpec, make_env
 from gdi.errors import UserError
 from gdi.evaluation import Evaluator
 from gdi.evaluation.evaluator import num_envs_for
+from gdi.index_space import make_index_space
 from gdi.learner import Learner
 from gdi.learner.group import LearnerGroup
-from gdi.networks import AgentNetwork, make_network
+from gdi.networks import make_network
 from gdi.runtime.memory import keep_freed_memory
 from gdi.runtime.plan import MemoryPlan, check_fits, memory_bytes, plan_memory
 from gdi.seeds import child_seed
-from gdi.types import State
 
 
 def resolve_device(device: str) -> torch.device:
@@ -40,9 +42,11 @@ def prepare_process(threads: int) -> int:
     return threads
 
 
-def blank_network(config: Config, spec: EnvSpec) -> AgentNetwork:
-    """A network whose θ will be overwritten."""
-    return make_network(config, spec.observation_shape, spec.num_actions, 0)
+def make_player(config: Config, spec: EnvSpec, num_envs: int, device: torch.device) -> Player:
+    """A player whose θ will be overwritten."""
+    algorithm = make_algorithm(config)
+    network = make_network(config, algorithm, spec.observation_shape, spec.num_actions, 0)
+    return Player(algorithm, network, num_envs, spec, device)
 
 
 def make_learner(
@@ -56,16 +60,17 @@ def make_learner(
     probe = make_env(config.env, 1)
     spec = probe.spec
     probe.close()
+    algorithm = make_algorithm(config)
     seed = child_seed(config.seed, "network")
     try:
-        network = make_network(config, spec.observation_shape, spec.num_actions, seed)
+        network = make_network(config, algorithm, spec.observation_shape, spec.num_actions, seed)
     except RuntimeError as error:
         if "alloc" not in str(error):  # torch has no error of its own for this
             raise
         raise UserError("this network does not fit into memory: lower --network.hidden-units or lstm-units.") from None
     plan = plan_memory(config, spec, network)
     check_fits(plan, memory_bytes())
-    return Learner(network, config, device, plan.chunk_sequences, group), spec, plan
+    return Learner(network, algorithm, config, device, plan.chunk_sequences, group), spec, plan
 
 
 def make_actor(
@@ -74,35 +79,28 @@ def make_actor(
     """An actor with ``env.num_envs`` environments; ``which`` tells it from the run's others, and seeds it."""
     env = make_env(config.env, threads=threads)
     return Actor(
-        env=env,
-        network=blank_network(config, env.spec),  # overwritten by the first pull
-        parameters=parameters,
-        config=config.learner,
+        env,
+        make_player(config, env.spec, env.num_envs, device),  # θ is overwritten by the first pull
+        parameters,
+        config.data,
+        len(make_index_space(config.index_space).names),
         generator=torch.Generator().manual_seed(child_seed(config.seed, "actions", *which)),
-        clock=clock,
         env_seed=child_seed(config.seed, "environments", *which),
-        device=device,
+        clock=clock,
     )
-
-
-def actor_states(state: State, num_envs: int) -> dict[int, State]:
-    """By its number, what each actor of now, with ``num_envs`` environments, can continue from in a checkpoint.
-
-    The run may have been saved with actors of another size; their episodes cannot go on, and new ones begin.
-    """
-    kept = {int(number): actor for number, actor in state.get("more_actors", {}).items()}
-    if "actor" in state:  # missing if it was just being replaced
-        kept[0] = state["actor"]
-    if int(state.get("envs_per_actor", num_envs)) == num_envs:
-        return kept
-    return {number: {"common": actor["common"]} for number, actor in kept.items()}
 
 
 def make_evaluator(config: Config, device: torch.device, threads: int = 0) -> Evaluator:
     env = make_env(config.env, num_envs_for(config.evaluation.episodes), threads)
-    return Evaluator(config.env, env, blank_network(config, env.spec), device)
+    return Evaluator(config.env, env, make_player(config, env.spec, env.num_envs, device))
 
 
 def share_environments(config: Config, num_envs: int) -> Config:
     """The config of an actor that has so many of the run's environments."""
     return replace(config, env=replace(config.env, num_envs=num_envs))
+
+
+def wider_replay(config: Config, actors: int) -> Config:
+    """The config of a collector that gets a window from each of so many actors where a local run has one."""
+    span = config.data.replay_span_windows * actors
+    return replace(config, data=replace(config.data, replay_span_windows=span))

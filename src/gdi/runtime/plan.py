@@ -19,7 +19,8 @@ from gdi.config import Config
 from gdi.envs import EnvSpec
 from gdi.errors import UserError
 from gdi.evaluation.evaluator import num_envs_for
-from gdi.networks import AgentInput, AgentNetwork
+from gdi.index_space import make_index_space
+from gdi.networks import AgentNetwork, Seen
 
 GIB = 1 << 30
 # What all chunks that are trained side by side may keep for backpropagation. Fixed, so that a run's sums do not depend
@@ -37,13 +38,12 @@ SCALARS_BYTES = 64
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Bytes by purpose, the windows that are held, and how many sequences are trained at once (0: the whole batch).
+    """Bytes by purpose, and how many sequences are trained at once (0: the whole batch).
 
     Learning and the network are on the GPU where there is one; the plan counts them as if all were in one place.
     """
 
     bytes_by_purpose: dict[str, int]
-    num_windows: int
     chunk_sequences: int
 
     @property
@@ -57,46 +57,44 @@ class MemoryPlan:
 
 
 def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryPlan:
-    learner, num_envs = config.learner, config.env.num_envs
-    length = learner.burn_in_steps + learner.sequence_steps
+    data, num_envs, workers = config.data, config.env.num_envs, config.run.workers
+    length = data.window_steps
     frame_bytes = math.prod(spec.frame_shape) * spec.observation_dtype.itemsize
     state_bytes = network.initial_state(1).numel() * 4
     # One sequence as it is stored: each frame once, scalars, the recurrent state at its first step.
     sequence_bytes = (spec.frame_stack + length) * frame_bytes + length * SCALARS_BYTES + state_bytes
-    # Kept until the last use, waiting for a batch to fill, being written, and the one before (for its burn-in).
-    num_windows = learner.replay_span_windows + math.ceil(learner.batch_size_sequences / num_envs) + 2
-    kept_step_bytes = saved_bytes_per_step(network, spec)
-    kept_bytes = int(kept_step_bytes * (learner.sequence_steps + 1) * BACKWARD_FACTOR)
+    num_windows = data.held_windows(num_envs)
+    kept_step_bytes = saved_bytes_per_step(network, spec, len(make_index_space(config.index_space).names))
+    kept_bytes = int(kept_step_bytes * (data.sequence_steps + 1) * BACKWARD_FACTOR)
     eval_envs = num_envs_for(config.evaluation.episodes)
-    at_once = math.ceil(learner.batch_size_sequences / learner.workers)
-    chunk = max(1, min(at_once, ACTIVATION_BYTES // (kept_bytes * learner.workers)))
+    at_once = math.ceil(data.batch_size_sequences / workers)
+    chunk = max(1, min(at_once, ACTIVATION_BYTES // (kept_bytes * workers)))
     observation_bytes = math.prod(spec.observation_shape) * (spec.observation_dtype.itemsize + 4)
     parameter_bytes = sum(p.numel() * p.element_size() for p in network.parameters())
     return MemoryPlan(
         {
             "sequences": num_windows * num_envs * sequence_bytes + 2 * num_envs * length * state_bytes,
-            "batch": learner.batch_size_sequences * sequence_bytes,
-            "learning": learner.workers * chunk * (kept_bytes + (length + 1) * observation_bytes),
-            "network": (COPIES_OF_PARAMETERS + learner.workers) * parameter_bytes,
+            "batch": data.batch_size_sequences * sequence_bytes,
+            "learning": workers * chunk * (kept_bytes + (length + 1) * observation_bytes),
+            "network": (COPIES_OF_PARAMETERS + workers) * parameter_bytes,
             "acting": (num_envs + eval_envs) * (EMULATOR_BYTES + kept_step_bytes),
             "program": PROGRAM_BYTES,
         },
-        num_windows,
-        0 if chunk == learner.batch_size_sequences else chunk,
+        0 if chunk == data.batch_size_sequences else chunk,
     )
 
 
-def saved_bytes_per_step(network: AgentNetwork, spec: EnvSpec) -> int:
+def saved_bytes_per_step(network: AgentNetwork, spec: EnvSpec, num_components: int) -> int:
     """What autograd keeps of each step for the backward pass: what one stretch keeps more than a shorter one.
 
     So weights do not count, nor copies of them in another precision, of which a stretch of any length keeps one.
     """
     few, many = 4, 8
-    more = _saved_bytes(network, spec, many) - _saved_bytes(network, spec, few)
+    more = _saved_bytes(network, spec, num_components, many) - _saved_bytes(network, spec, num_components, few)
     return math.ceil(more / (many - few))
 
 
-def _saved_bytes(network: AgentNetwork, spec: EnvSpec, steps: int) -> int:
+def _saved_bytes(network: AgentNetwork, spec: EnvSpec, num_components: int, steps: int) -> int:
     """Of one sequence of so many steps, each memory block counted once."""
     kept: dict[int, int] = {}
     held: list[Tensor] = []  # until all are counted, so that no block is freed and its address used again
@@ -108,11 +106,15 @@ def _saved_bytes(network: AgentNetwork, spec: EnvSpec, steps: int) -> int:
         return tensor
 
     obs = torch.from_numpy(np.zeros((steps, 1, *spec.observation_shape), spec.observation_dtype))
-    inputs = AgentInput(
-        obs, torch.zeros(steps, 1, dtype=torch.bool), torch.zeros(steps, 1, dtype=torch.int64), torch.zeros(steps, 1)
+    seen = Seen(
+        obs,
+        torch.zeros(steps, 1, dtype=torch.bool),
+        torch.zeros(steps, 1, dtype=torch.int64),
+        torch.zeros(steps, 1),
+        torch.zeros(steps, 1, num_components),
     )
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        network(inputs, network.initial_state(1))
+        network(seen, network.initial_state(1))
     return sum(kept.values())
 
 
@@ -135,5 +137,5 @@ def check_fits(plan: MemoryPlan, available_bytes: int | None) -> None:
     if available_bytes is not None and plan.total_bytes > available_bytes:
         raise UserError(
             f"this configuration does not fit: {plan.text()}, and there are {available_bytes / GIB:.1f} GiB. Lower "
-            "--env.num-envs, --learner.replay-span-windows or --learner.sequence-steps."
+            "--env.num-envs, --data.replay-span-windows or --data.sequence-steps."
         )

@@ -17,7 +17,7 @@ from gdi.clock import Clock
 from gdi.config import Config
 from gdi.envs import EnvSpec
 from gdi.errors import Diverged
-from gdi.evaluation import Evaluation
+from gdi.evaluation import Evaluation, report_of
 from gdi.iteration import Iteration
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.events import Event, Log, Sink
@@ -259,7 +259,7 @@ class Run:
         self._pending = None
         self._last["evaluation"] = pending.counters["steps"]
         clock = {"seconds": self.seconds}
-        self._watchers.event({"kind": "evaluation", **pending.counters, **evaluation.to_dict(), "clock": clock})
+        self._watchers.event({"kind": "evaluation", **pending.counters, **report_of(evaluation), "clock": clock})
         is_best = evaluation.mean > self._best_mean
         self._best_mean = max(self._best_mean, evaluation.mean)
         self._evaluation = evaluation

@@ -2,19 +2,22 @@
 drift.
 
 Λ comes from the config's index space, P⁰ and E from its controller, run: which components of λ its proposals
-vary on, and whether its proposals change with the returns it is shown. Θ comes from the network's number of
-families.
+vary on, and whether its proposals change with the returns it is shown. Θ comes from the learner, which says which
+families of variables have weight under a λ.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 
-from gdi.config import AxisConfig, Config
+from gdi.config import AxisConfig, Config, axes_of, kind_of
 from gdi.controller import make_controller
 from gdi.index_space import make_index_space
-from gdi.theory.taxonomy import GDIClass, by_mixture_weight
-from gdi.types import AXES, Index
+from gdi.theory.taxonomy import GDIClass
+from gdi.types import EpisodeEnd, Index
 
 DRAWS = 200
 
@@ -22,18 +25,20 @@ DRAWS = 200
 def proposals(config: Config, seed: int, episode_returns: tuple[float, ...] = ()) -> list[Index]:
     """What the config's controller proposes after a fixed history of indices, each shown with the return given here."""
     space = make_index_space(config.index_space)
-    controller = make_controller(config.controller, space, np.random.default_rng(seed))
+    controller = make_controller(replace(config, seed=seed))
     history = np.random.default_rng(seed + 1)
-    for episode_return in episode_returns:
+    for number, episode_return in enumerate(episode_returns):
         x = np.array([history.uniform(axis.low, axis.high) for axis in space.axes])
-        controller.observe(space.to_index(x), episode_return)
-    return [controller.propose() for _ in range(DRAWS)]
+        episode = EpisodeEnd(number, space.to_index(x), episode_return, length_steps=1, truncated=False)
+        controller.observe([episode], transitions=1)
+    return controller.propose(list(range(DRAWS)))
 
 
 def varying_axes(config: Config, seed: int = 0) -> tuple[str, ...]:
     """The components of λ on which P⁰ varies, as proposed by a fresh controller."""
     drawn = proposals(config, seed)
-    return tuple(name for name in AXES if len({getattr(index, name) for index in drawn}) > 1)
+    names = make_index_space(config.index_space).names
+    return tuple(name for name, values in zip(names, zip(*drawn, strict=True), strict=True) if len(set(values)) > 1)
 
 
 def controller_learns(config: Config, seed: int = 0) -> bool:
@@ -47,17 +52,26 @@ def _ends(axis: AxisConfig) -> tuple[float, ...]:
     return (axis.low, axis.high) if axis.search else (axis.fixed_value,)
 
 
+def families(config: Config) -> set[frozenset[str]]:
+    """θ_λ by its families, at the ends of every axis, where a family can lose all weight."""
+    axes = axes_of(config.index_space)
+    corners = product(*(_ends(axis) for axis in axes.values()))
+    return {
+        config.learner.families_of(dict(zip(axes, corner, strict=True)), config.network.families) for corner in corners
+    }
+
+
 def classify_config(config: Config) -> GDIClass:
-    """GDI-I^n or GDI-H^n of a config. θ_λ is compared at the ends of the ε axis, where a family can lose all weight."""
-    theta = by_mixture_weight(0, config.network.families)
-    families = {theta((epsilon,)) for epsilon in _ends(config.index_space.epsilon)}
-    return GDIClass(len(families) > 1, len(varying_axes(config)), controller_learns(config))
+    """GDI-I^n or GDI-H^n of a config."""
+    return GDIClass(len(families(config)) > 1, len(varying_axes(config)), controller_learns(config))
 
 
 def describe_config(config: Config) -> tuple[str, str, str, str]:
     """Λ, Θ, P⁰ and E in words, read off the config and its live controller."""
-    shown = {"inverse_tau_1": "1/τ1", "inverse_tau_2": "1/τ2", "epsilon": "ε"}
-    searched = " x ".join(shown[name] for name in AXES if getattr(config.index_space, name).search)
-    theta = "one θ" if config.network.families == 1 else "θ1 if ε > 0, θ2 if ε < 1"
+    space = make_index_space(config.index_space)
+    searched = " x ".join(space.label_of(axis.name) for axis in space.axes)
+    theta = " or ".join(sorted(" and ".join(sorted(names)) for names in families(config)))
+    theta = "one θ" if theta == "θ" else theta
     prior = "uniform" if varying_axes(config) else "point"
-    return searched or "one point", theta, prior, config.controller.kind if controller_learns(config) else "identity"
+    operator_e = kind_of(config.controller) if controller_learns(config) else "identity"
+    return searched or "one point", theta, prior, operator_e

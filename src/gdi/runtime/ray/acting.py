@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import ray
 from torch import Tensor
@@ -15,19 +15,11 @@ from torch import Tensor
 from gdi.acting.actor import Actor
 from gdi.clock import Clock
 from gdi.config import Config
-from gdi.iteration import sample
+from gdi.iteration import Sampled, sample
 from gdi.runtime.parts import make_actor, prepare_process
 from gdi.runtime.ray.processes import Handle, give_way
 from gdi.runtime.ray.tensors import device_here, to_tensors
-from gdi.types import EpisodeEnd, Index, Sequence, State
-
-
-@dataclass(frozen=True)
-class Report:
-    """What is known of a window without opening it."""
-
-    transitions: int
-    episodes: list[EpisodeEnd]
+from gdi.types import Index, State, Window
 
 
 class PulledParameters:
@@ -58,10 +50,13 @@ class ProposedIndices:
     thrown away, so that no λ is older than the window in which its episode begins.
     """
 
-    def __init__(self, ask: Callable[[list[int]], list[Index]], *, per_environment: bool, ahead: bool) -> None:
-        """``ask`` draws a λ for each of these environments; not ``ahead``: exactly when one is needed."""
-        self._ask, self._per_environment, self._ahead = ask, per_environment, ahead
-        self._stock: dict[int, deque[Index]] = {}  # by the environment whose controller drew it
+    def __init__(self, ask: Callable[[list[int]], list[Index]], *, slots: int, ahead: bool) -> None:
+        """``ask`` draws a λ for each of these environments; not ``ahead``: exactly when one is needed.
+
+        Only where the controller has one slot are environments alike, so that a λ may be drawn ahead for any of them.
+        """
+        self._ask, self._slots, self._ahead = ask, slots, ahead and slots == 1
+        self._stock: dict[int, deque[Index]] = {}  # by the environment it was drawn for
         self._expected: Counter[int] = Counter()
         self._used: Counter[int] = Counter()
 
@@ -70,7 +65,7 @@ class ProposedIndices:
         self._expected, self._used = self._used, Counter()
 
     def propose(self, envs: list[int]) -> list[Index]:
-        owners = [env if self._per_environment else 0 for env in envs]  # one controller for all: any will do
+        owners = [0 if self._slots == 1 else env for env in envs]  # one slot for all: any will do
         self._used.update(owners)
         lacking = Counter(owners) - Counter({owner: len(stock) for owner, stock in self._stock.items()})
         if lacking:
@@ -93,10 +88,12 @@ class ActorWorker:
         controller: Handle,
         server: Handle,
         lockstep: bool,
+        slots: int,
     ) -> None:
+        """``slots``: those of the controller."""
         self._indices = ProposedIndices(
             lambda envs: ray.get(controller.propose.remote(envs)),
-            per_environment=config.controller.per_environment,
+            slots=slots,
             ahead=not lockstep,
         )
         self._parameters = PulledParameters(server)
@@ -112,12 +109,12 @@ class ActorWorker:
             self._actor.load_state_dict(state)
         give_way()  # not before: an actor that starts late leaves the learner without data
 
-    def sample(self, max_transitions: int) -> tuple[Sequence, Report]:
+    def sample(self, max_transitions: int) -> tuple[Window, Sampled]:
         self._parameters.begin_window()
         self._indices.begin_window()
-        sampled = sample(self._actor, self._propose, max_transitions)
+        window, sampled = sample(self._actor, self._propose, max_transitions)
         episodes = [replace(episode, env=self._first_env + episode.env) for episode in sampled.episodes]
-        return sampled.window, Report(sampled.transitions, episodes)
+        return window, Sampled(sampled.transitions, episodes)
 
     def _propose(self, envs: list[int]) -> list[Index]:
         return self._indices.propose([self._first_env + env for env in envs])

@@ -7,36 +7,37 @@ from __future__ import annotations
 
 from gdi.acting.newest import Newest
 from gdi.config import Config
-from gdi.controller import make_controllers
-from gdi.iteration import proposals, reweight
+from gdi.controller import make_controller
+from gdi.iteration import Sampled, reweight
 from gdi.runtime.metrics import controller_metrics
 from gdi.runtime.ray.processes import Ref, give_way
-from gdi.types import EpisodeEnd, Index, State
+from gdi.types import Index, State
 
 
 class ControllerWorker:
     """P_Λ and E."""
 
     def __init__(self, config: Config) -> None:
-        self._controllers = make_controllers(config)
+        self._controller = make_controller(config)
         give_way()
 
-    def propose(self, envs: list[int]) -> list[Index]:
-        return proposals(self._controllers, envs)
+    def slots(self) -> int:
+        return self._controller.slots
 
-    def reweight(self, episodes: list[EpisodeEnd]) -> None:
-        reweight(self._controllers, episodes)
+    def propose(self, envs: list[int]) -> list[Index]:
+        return self._controller.propose(envs)
+
+    def reweight(self, sampled: Sampled) -> None:
+        reweight(self._controller, sampled)
 
     def metrics(self) -> dict[str, float | list[float]]:
-        return controller_metrics(self._controllers)
+        return controller_metrics(self._controller)
 
     def state_dict(self) -> State:
-        return {str(i): controller.state_dict() for i, controller in enumerate(self._controllers)}
+        return self._controller.state_dict()
 
     def load_state_dict(self, state: State) -> None:
-        for i, controller in enumerate(self._controllers):
-            if str(i) in state:  # there may be more environments than before, and a controller for each
-                controller.load_state_dict(state[str(i)])
+        self._controller.load_state_dict(state)
 
 
 class ParameterWorker:

@@ -6,51 +6,44 @@ reference once, and then only numbers: a reference costs its receiver a message 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import dataclass
 
 import ray
 
-from gdi.acting.collector import Collector
 from gdi.config import Config
+from gdi.data import Draws, collector_state, join_draws, load_collector_state, make_replay
 from gdi.runtime.metrics import collector_metrics
 from gdi.runtime.ray.processes import Arrays, Ref
-from gdi.seeds import collector_rng
-from gdi.types import Metrics, Sequence, State, sequence_of
+from gdi.types import Metrics, State, Window
 
 
 class StoredWindow:
-    """A window in the object store: its number, and its arrays in place.
+    """A window in the object store, its arrays in place.
 
     Holding the arrays keeps a copy on this node, so that the window outlives the node that it came from.
     """
 
-    def __init__(self, number: int, reference: Ref) -> None:
-        self.number = number
-        self._sequence: Sequence = ray.get(reference)
+    def __init__(self, reference: Ref) -> None:
+        self.reference = reference
+        self._window: Window = ray.get(reference)
 
     @property
     def num_sequences(self) -> int:
-        return self._sequence.num_sequences
+        return self._window.num_sequences
 
     @property
     def num_bytes(self) -> int:
-        return self._sequence.num_bytes
+        return self._window.num_bytes
 
     def arrays(self) -> Arrays:
-        return self._sequence.arrays()
-
-
-Columns = list[tuple[int, list[int]]]
-"""One batch: columns of windows, by the windows' numbers."""
+        return self._window.arrays()
 
 
 @dataclass(frozen=True)
 class Due:
-    """Batches to train now, the windows that no one before named, and all those that will be used again later."""
+    """Batches to train now, the windows that no one named before, and all those that are still needed."""
 
-    batches: list[Columns]
+    draws: Draws
     new: dict[int, Ref]
     kept: list[int]
 
@@ -58,48 +51,46 @@ class Due:
 class CollectorWorker:
     """Which columns of which windows are trained next."""
 
-    def __init__(self, config: Config, span_windows: int) -> None:
-        learner = replace(config.learner, replay_span_windows=span_windows)
-        self._collector: Collector[StoredWindow] = Collector(
-            learner, collector_rng(config), lambda arrays: self._stored(ray.put(sequence_of(arrays)))
-        )
-        self._numbers = count()
+    def __init__(self, config: Config) -> None:
+        self._replay = make_replay(config)
+        self._windows: dict[int, StoredWindow] = {}
         self._arrived: list[StoredWindow] = []
         self._new: dict[int, Ref] = {}  # not yet named to the learner
 
-    def _stored(self, reference: Ref) -> StoredWindow:
-        window = StoredWindow(next(self._numbers), reference)
-        self._new[window.number] = reference
-        return window
+    def _put(self, key: int, window: StoredWindow) -> None:
+        self._windows[key] = window
+        self._new[key] = window.reference
 
     def accept(self, references: list[Ref]) -> None:
         """A window has arrived once this returns; it raises if the window was lost on its way."""
-        self._arrived.append(self._stored(references[0]))
+        self._arrived.append(StoredWindow(references[0]))
 
     def take(self, last: bool) -> Due:
         """Add what arrived, and hand out every batch that is due."""
-        batches: list[Columns] = []
         # A local run that acted and learned at the same time leaves batches that are due.
-        batches += self._batches(partial=False)
+        draws = [self._replay.due(last=False)]
         for window in self._arrived:
-            self._collector.add(window)
-            batches += self._batches(partial=False)
+            self._put(self._replay.add(window.num_sequences), window)
+            draws.append(self._replay.due(last=False))
         self._arrived.clear()
         if last:
-            self._collector.finish()
-            batches += self._batches(partial=True)
+            draws.append(self._replay.due(last=True))
         new, self._new = self._new, {}
-        return Due(batches, new, [window.number for window in self._collector.windows])
+        return Due(join_draws(draws), new, self._replay.kept())
 
-    def _batches(self, partial: bool) -> Iterator[Columns]:
-        while (uses := self._collector.next_uses(allow_partial=partial)) is not None:
-            yield [(window.number, columns.tolist()) for window, columns in uses]
+    def learned(self, batches: int) -> None:
+        """The oldest so many batches that were handed out are done."""
+        self._replay.learned(batches)
+        self._windows = {key: self._windows[key] for key in self._replay.kept()}
 
     def metrics(self) -> Metrics:
-        return collector_metrics(self._collector)
+        return collector_metrics(
+            self._replay, len(self._windows), sum(window.num_bytes for window in self._windows.values())
+        )
 
     def state_dict(self) -> State:
-        return self._collector.state_dict()
+        return collector_state(self._replay, {key: window.arrays() for key, window in self._windows.items()})
 
     def load_state_dict(self, state: State) -> None:
-        self._collector.load_state_dict(state)
+        for key, arrays in load_collector_state(self._replay, state).items():
+            self._put(key, StoredWindow(ray.put(Window(**arrays))))

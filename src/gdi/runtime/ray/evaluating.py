@@ -5,20 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import numpy as np
 import ray
 from ray.exceptions import RayError
 
 from gdi.config import Config
-from gdi.controller import make_controllers
+from gdi.controller import make_controller
 from gdi.evaluation import Evaluation, Evaluator
-from gdi.iteration import controller_of
 from gdi.runtime.faults import Stalled
 from gdi.runtime.parts import make_evaluator, prepare_process
 from gdi.runtime.ray.failures import in_a_line, is_loss, reason, told
 from gdi.runtime.ray.processes import TICK_SECONDS, Arrays, Handle, Ref
 from gdi.runtime.ray.tensors import device_here, to_tensors
-from gdi.types import Index, State
+from gdi.types import State
 
 PING_SECONDS = 60.0
 ATTEMPTS = 3
@@ -33,21 +31,17 @@ class EvaluatorWorker:
             config, device_here(config), prepare_process(threads)
         )
         self._evaluator: Evaluator | None = None
-        self._controllers = make_controllers(config)
+        self._controller = make_controller(config)
         self._played_steps = 0
 
     def played_steps(self) -> int:
         return self._played_steps
 
-    def evaluate(self, params: Arrays, controllers: State, seed: int) -> Evaluation:
-        for i, controller in enumerate(self._controllers):
-            controller.load_state_dict(controllers[str(i)])
-
-        def propose(env: int, rng: np.random.Generator) -> Index:
-            return controller_of(self._controllers, env).propose_best(rng)
-
+    def evaluate(self, params: Arrays, controller: State, seed: int) -> Evaluation:
+        self._controller.load_state_dict(controller)
         episodes = self._config.evaluation.episodes
         self._evaluator = self._evaluator or self._make()
+        propose = self._controller.propose_best
         evaluation = self._evaluator.evaluate(to_tensors(params), propose, episodes, seed, self._count)
         assert evaluation is not None  # nobody asks it to stop: it is killed instead
         return evaluation
@@ -72,9 +66,9 @@ class RemoteEvaluator:
         self._notice, self._check_others = notice, check_others
         self.handle = start()
 
-    def begin(self, params: Ref, controllers: Ref, seed: int) -> None:
+    def begin(self, params: Ref, controller: Ref, seed: int) -> None:
         """One evaluation at a time."""
-        self._request = (params, controllers, seed)
+        self._request = (params, controller, seed)
         self._losses = self._played_steps = 0
         self._play()
 

@@ -6,31 +6,20 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import ray
 from torch import Tensor
 
 from gdi.clock import Clock
 from gdi.config import Config
+from gdi.data import Draws
 from gdi.envs import EnvSpec
-from gdi.iteration import improve, until_diverged
+from gdi.iteration import improve
 from gdi.learner.group import LearnerGroup
 from gdi.runtime.parts import make_learner, prepare_process
-from gdi.runtime.ray.data import Columns, Due
+from gdi.runtime.ray.data import Due
 from gdi.runtime.ray.processes import Arrays, Handle, Ref
 from gdi.runtime.ray.tensors import device_here, to_arrays
-from gdi.types import Metrics, Sequence, State, gather_columns
-
-
-def part_of(batch: Columns, rank: int, size: int) -> Columns:
-    """The columns of a batch that one of ``size`` learners trains: parts as equal as can be, none lost."""
-    owners = [(i, column) for i, (_, columns) in enumerate(batch) for column in columns]
-    begin, end = rank * len(owners) // size, (rank + 1) * len(owners) // size
-    return [
-        (window, [column for owner, column in owners[begin:end] if owner == i])
-        for i, (window, _) in enumerate(batch)
-        if any(owner == i for owner, _ in owners[begin:end])
-    ]
+from gdi.types import Array, Batch, Metrics, State, Window, gather_columns
 
 
 @dataclass(frozen=True)
@@ -43,10 +32,11 @@ class Counters:
 
 
 @dataclass(frozen=True)
-class Improved:
+class RemoteImproved:
     """What came of some batches."""
 
     updates: list[Metrics]
+    batches: int  # that are done, the one that raised an error included
     diverged: str | None  # what went wrong
     counters: Counters
     published: list[Ref]  # the parameter server's answer, if θ was published
@@ -60,7 +50,7 @@ class LearnerWorker:
         self._group: LearnerGroup | None = None
         self._clock = Clock()
         self._references: dict[int, Ref] = {}
-        self._windows: dict[int, Sequence] = {}
+        self._windows: dict[int, Window] = {}
 
     def where(self) -> tuple[str, str]:
         """-> the node, and an address there at which a group can meet."""
@@ -82,51 +72,47 @@ class LearnerWorker:
         """Give the parameter server θ^(0)."""
         ray.get(_publish(self.learner.parameters(), 0, server))
 
-    def improve(self, due: Due, server: Handle) -> Improved:
+    def improve(self, due: Due, server: Handle) -> RemoteImproved:
         """Train the batches.
 
         θ is published once, at the end: actors pull at the beginning of a window. The parameter server's answer is for
         the driver to wait for: on a busy machine it takes longer than an update.
         """
         self._references |= due.new
-        newest: list[tuple[dict[str, Tensor], int]] = []
-        every = self._config.learner.push_every_updates
-
-        def hold(params: dict[str, Tensor], version: int) -> None:
-            newest[:] = [(params, version)]
-
-        trained = improve(self._batches(due.batches), self.learner, hold, every, self._clock)
-        updates, diverged = until_diverged(trained)
-        published = []
-        if newest and (self._group is None or self._group.rank == 0):
-            published = [_publish(*newest[0], server)]
+        every = self._config.data.push_every_updates
+        improved = improve(self._batches(due.draws), self.learner, every, self._clock)
+        answer = []
+        if improved.published is not None and (self._group is None or self._group.rank == 0):
+            answer = [_publish(improved.published.params, improved.published.version, server)]
         kept = set(due.kept)
-        self._windows = {number: window for number, window in self._windows.items() if number in kept}
-        self._references = {number: reference for number, reference in self._references.items() if number in kept}
-        return Improved(updates, None if diverged is None else str(diverged), self.counters(), published)
+        self._windows = {key: window for key, window in self._windows.items() if key in kept}
+        self._references = {key: reference for key, reference in self._references.items() if key in kept}
+        diverged = None if improved.diverged is None else str(improved.diverged)
+        return RemoteImproved(improved.updates, improved.batches, diverged, self.counters(), answer)
 
-    def _batches(self, batches: list[Columns]) -> Iterator[Sequence]:
-        for columns in batches:
+    def _batches(self, draws: Draws) -> Iterator[Batch]:
+        for number in range(len(draws)):
             with self._clock.measure("data"):
-                batch = self._part(columns)
+                batch = self._part(draws, number)
             yield batch
 
-    def _part(self, batch: Columns) -> Sequence:
+    def _part(self, draws: Draws, number: int) -> Batch:
         """This learner's part of a batch."""
         group = self._group
-        mine = batch if group is None else part_of(batch, group.rank, group.size)
+        mine = draws.batch(number) if group is None else draws.batch(number, group.rank, group.size)
         if mine:
             return self._gather(mine)
         # Beyond the last sequence of a run's last batch: take part with one none of whose steps count.
-        nothing = self._gather([(batch[0][0], batch[0][1][:1])])
+        key, columns = draws.batch(number)[0]
+        nothing = self._gather([(key, columns[:1])])
         nothing.valid[:] = False
         return nothing
 
-    def _gather(self, batch: Columns) -> Sequence:
+    def _gather(self, batch: list[tuple[int, Array]]) -> Batch:
         """A window is opened once, in place, and stays open until its last use: opening costs time."""
-        new = [number for number, _ in batch if number not in self._windows]
-        self._windows.update(zip(new, ray.get([self._references[number] for number in new]), strict=True))
-        return gather_columns([(self._windows[number], np.array(columns)) for number, columns in batch])
+        new = [key for key, _ in batch if key not in self._windows]
+        self._windows.update(zip(new, ray.get([self._references[key] for key in new]), strict=True))
+        return gather_columns([(self._windows[key], columns) for key, columns in batch])
 
     def counters(self) -> Counters:
         return Counters(self.learner.updates, self.learner.skipped_updates, self._clock.take())

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import ray
 from ray.exceptions import RayError
 
+from gdi.iteration import Sampled
 from gdi.placement import PlacementConfig
 from gdi.runtime.faults import Stalled
-from gdi.runtime.ray.acting import Report
 from gdi.runtime.ray.failures import in_a_line, reason, run_error
 from gdi.runtime.ray.processes import TICK_SECONDS, Handle, Ref
 from gdi.types import State
@@ -60,7 +60,7 @@ class Delivered:
     """A window that was played: where it is, and what is known of it."""
 
     window: Ref
-    report: Report
+    sampled: Sampled
     actor: int
 
 
@@ -124,7 +124,7 @@ class ActorPool:
             return None
         self._waited_seconds = 0.0
         if not self._placement.lockstep:
-            self._submit(left_transitions - delivered.report.transitions)
+            self._submit(left_transitions - delivered.sampled.transitions)
         return delivered
 
     def _follow_wanted(self) -> None:
@@ -172,7 +172,7 @@ class ActorPool:
             return None
         member = playing[reference]
         try:
-            report: Report = ray.get(reference)
+            sampled: Sampled = ray.get(reference)
         except RayError as error:
             if (own := run_error(error)) is not None:  # a NaN of environment or θ: others would meet it, too
                 raise own from None
@@ -185,7 +185,7 @@ class ActorPool:
         self._failures_in_a_row = 0
         self._any_delivered = True
         self._queued.append(len(_finished([task.report for m in self._members.values() for task in m.tasks])))
-        return Delivered(task.window, report, member.number)
+        return Delivered(task.window, sampled, member.number)
 
     def _note_started(self, starting: dict[Ref, Member]) -> None:
         if not starting:

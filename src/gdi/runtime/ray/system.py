@@ -14,20 +14,21 @@ from gdi.clock import Clock
 from gdi.config import Config
 from gdi.envs import EnvSpec
 from gdi.errors import Diverged
-from gdi.iteration import Iteration, Sampled, iterate
+from gdi.iteration import Improved, Iteration, Sampled, iterate
 from gdi.placement import PlacementConfig
 from gdi.runtime.faults import PartLost, Stalled
-from gdi.runtime.parts import actor_states, share_environments
+from gdi.runtime.parts import share_environments, wider_replay
 from gdi.runtime.ray.acting import ActorWorker
 from gdi.runtime.ray.asked import ControllerWorker, ParameterWorker
 from gdi.runtime.ray.data import CollectorWorker
 from gdi.runtime.ray.evaluating import PING_SECONDS, EvaluatorWorker, RemoteEvaluator
 from gdi.runtime.ray.failures import in_a_line, told
-from gdi.runtime.ray.learning import Improved, LearnerWorker
+from gdi.runtime.ray.learning import LearnerWorker, RemoteImproved
 from gdi.runtime.ray.pool import ActorPool
 from gdi.runtime.ray.processes import Handle, Ref, start_process, threads_for
 from gdi.runtime.run import Outcome
-from gdi.types import EpisodeEnd, Metrics, State
+from gdi.runtime.tree import SystemState, actor_states, controller_state
+from gdi.types import Metrics, State
 
 
 class RaySystem:
@@ -53,7 +54,7 @@ class RaySystem:
         self._parts: dict[str, Handle] = {}  # all but the actors and the evaluator
         self._learners: list[Handle] = []
         self._evaluator: RemoteEvaluator | None = None
-        transitions = per_actor * config.learner.sequence_steps
+        transitions = per_actor * config.data.sequence_steps
         self._pool = ActorPool(self._make_actor, placement, transitions, wanted, notice, self._check_parts)
         self._started = False
         try:
@@ -80,12 +81,11 @@ class RaySystem:
         beside = NodeAffinitySchedulingStrategy(node, soft=False)
         self._parts = {
             "learner": self._learners[0],
-            "collector": start_process(
-                CollectorWorker, 0, 0, config, config.learner.replay_span_windows * p.actors, strategy=beside
-            ),
+            "collector": start_process(CollectorWorker, 0, 0, wider_replay(config, p.actors), strategy=beside),
             "controller": start_process(ControllerWorker, 0, 0, config, strategy=beside),
             "server": start_process(ParameterWorker, 0, 0, strategy=beside),
         }
+        self._slots: int = self._get(self._parts["controller"].slots.remote())
         self._get(self._learners[0].publish_first.remote(self._parts["server"]))
         # Now, though it is needed later: actors that join must not take its place.
         self._evaluator = RemoteEvaluator(self._start_evaluator, p.hang_seconds, self._notice, self._check_parts)
@@ -98,7 +98,7 @@ class RaySystem:
 
     def _make_actor(self, number: int, which: tuple[int, ...]) -> Handle:
         p = self.placement
-        args = (threads_for(p.actor_cpus), self._parts["controller"], self._parts["server"], p.lockstep)
+        args = (threads_for(p.actor_cpus), self._parts["controller"], self._parts["server"], p.lockstep, self._slots)
         return start_process(
             ActorWorker, p.actor_cpus, p.actor_gpus, self._actor_config, number, which, *args, strategy="SPREAD"
         )
@@ -121,7 +121,7 @@ class RaySystem:
     def iterate(self, total_steps: int) -> Iterator[Iteration]:
         return iterate(self, total_steps)
 
-    def sample(self, max_transitions: int) -> Sampled[Ref] | None:
+    def sample(self, max_transitions: int) -> Sampled | None:
         """The next window that any actor finishes and that reaches the collector; None if none does for a tick."""
         with self.clock.measure("sampling"):
             if not self._started:
@@ -140,15 +140,11 @@ class RaySystem:
                 self._pool.dropped_total += 1
                 self._notice(f"Ray: a window of actor {delivered.actor} was lost: {in_a_line(str(error))}")
                 return None
-            report = delivered.report
-            self.steps += report.transitions
-            self.episodes += len(report.episodes)
-            return Sampled(delivered.window, report.transitions, report.episodes)
+            self.steps += delivered.sampled.transitions
+            self.episodes += len(delivered.sampled.episodes)
+            return delivered.sampled
 
-    def collect(self, window: Ref) -> None:
-        """It is with the collector already; the coming ``improve`` adds it to what is due."""
-
-    def improve(self, *, last: bool = False) -> tuple[list[Metrics], Diverged | None]:
+    def improve(self, *, last: bool = False) -> Improved:
         """Send the learner what is due, and return what it did with what was due before.
 
         So it has its next batches before it is done with these, and never waits for a message. In lockstep, and at the
@@ -159,18 +155,18 @@ class RaySystem:
         while len(self._training) > (0 if last or self.placement.lockstep else 1):
             self._finish_oldest()
         updates, self._updates = self._updates, []
-        return updates, None if self._diverged is None else Diverged(self._diverged)
+        return Improved(updates, diverged=None if self._diverged is None else Diverged(self._diverged))
 
     def _finish_oldest(self) -> None:
-        improved: Improved = self._get(self._training.popleft())[0]
-        self._get(improved.published)
+        improved: RemoteImproved = self._get(self._training.popleft())[0]
+        self._get([*improved.published, self._parts["collector"].learned.remote(improved.batches)])
         self._updates += improved.updates
         self._diverged = self._diverged or improved.diverged
         self.updates, self._skipped = improved.counters.updates, improved.counters.skipped
         self.clock.add(improved.counters.seconds)
 
-    def reweight(self, episodes: list[EpisodeEnd]) -> None:
-        before, self._reweighting = self._reweighting, self._parts["controller"].reweight.remote(episodes)
+    def reweight(self, sampled: Sampled) -> None:
+        before, self._reweighting = self._reweighting, self._parts["controller"].reweight.remote(sampled)
         if before is not None:
             self._get(before)
         if self.placement.lockstep:
@@ -190,10 +186,10 @@ class RaySystem:
     def evaluate(self, seed: int) -> Outcome:
         """Played by the evaluator, beside training; a lost evaluator is replaced and plays it again."""
         params = self._learners[0].parameters.remote()
-        controllers = self._parts["controller"].state_dict.remote()
+        controller = self._parts["controller"].state_dict.remote()
         evaluator = self._evaluator
         assert evaluator is not None
-        evaluator.begin(params, controllers, seed)
+        evaluator.begin(params, controller, seed)
         return evaluator.outcome
 
     def state_dict(self) -> State:
@@ -203,25 +199,25 @@ class RaySystem:
         learner, collector = parts["learner"].state_dict.remote(), parts["collector"].state_dict.remote()
         [reference], version = self._get(parts["server"].pull.remote(None))
         actors = self._pool.state_dicts() if self._started else {}
-        return {
-            # Under the local runtime's names, so that a run may be continued by either.
-            **({"actor": actors.pop(0)} if 0 in actors else {}),
-            "more_actors": {str(number): state for number, state in actors.items()},
-            "envs_per_actor": self._actor_config.env.num_envs,
-            "collector": self._get(collector),
-            "learner": self._get(learner),
-            "parameters": {"params": self._get(reference), "version": version},
-            "controllers": self._get(parts["controller"].state_dict.remote()),
-            "steps": self.steps,
-            "episodes": self.episodes,
-        }
+        return SystemState(
+            actors=actors,
+            collector=self._get(collector),
+            learner=self._get(learner),
+            parameters={"params": self._get(reference), "version": version},
+            controller=self._get(parts["controller"].state_dict.remote()),
+            controller_slots=self._slots,
+            steps=self.steps,
+            episodes=self.episodes,
+            envs_per_actor=self._actor_config.env.num_envs,
+        ).tree()
 
     def load_state_dict(self, state: State) -> None:
         """Continue, with as many actors as there are now: those that have a state of the same size go on from it."""
         parts, learner = self._parts, ray.put(state["learner"])
         self._get([one.load_state_dict.remote(learner) for one in self._learners])
         self._get(parts["collector"].load_state_dict.remote(state["collector"]))
-        self._get(parts["controller"].load_state_dict.remote(state["controllers"]))
+        controller = controller_state(state["controllers"], self._slots)
+        self._get(parts["controller"].load_state_dict.remote(controller))
         theta = state["parameters"]
         self._get(parts["server"].push.remote([ray.put(theta["params"])], int(theta["version"])))
         counters = self._get(parts["learner"].counters.remote())

@@ -21,16 +21,17 @@ from gdi.runtime.events import Event
 from gdi.types import EpisodeEnd, State
 
 METRICS, EPISODES, TENSORBOARD, NOTICES = "metrics.jsonl", "episodes.csv", "tensorboard", "notices.log"
-EPISODE_COLUMNS = (
-    "steps", "env", "inverse_tau_1", "inverse_tau_2", "epsilon", "episode_return", "length_steps", "truncated",
-)  # fmt: skip
+# Columns of episodes.csv before and after the components of λ, which the index space names.
+BEFORE_INDEX, AFTER_INDEX = ("steps", "env"), ("episode_return", "length_steps", "truncated")
 
 
 class RunLog:
     """Writes the files of one run. A resumed run goes back to where its checkpoint was and continues from there."""
 
-    def __init__(self, run_dir: Path) -> None:
+    def __init__(self, run_dir: Path, index_names: tuple[str, ...]) -> None:
+        """``index_names``: the components of λ, in the order of the index space."""
         self._run_dir = run_dir
+        self._index_names = index_names
         self._metrics = (run_dir / METRICS).open("a", encoding="utf-8")
         self._episodes = (run_dir / EPISODES).open("a", encoding="utf-8", newline="")
         self._tensorboard: Any = None
@@ -38,7 +39,7 @@ class RunLog:
             self._write_header()
 
     def _write_header(self) -> None:
-        csv.writer(self._episodes).writerow(EPISODE_COLUMNS)
+        csv.writer(self._episodes).writerow((*BEFORE_INDEX, *self._index_names, *AFTER_INDEX))
 
     def event(self, event: Event) -> None:
         if event["kind"] == "notice":

@@ -1,0 +1,123 @@
+"""The playing agent: a trained network, its controller, and the act of acting."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gdi.acting.player import Observed, Player
+from gdi.algorithms import make_algorithm
+from gdi.config import Config
+from gdi.controller import make_controller
+from gdi.envs import make_env
+from gdi.envs.atari_screen import seeded_screen
+from gdi.envs.protocols import find_protocol
+from gdi.errors import UserError
+from gdi.evaluation import Evaluation, Evaluator
+from gdi.evaluation.evaluator import num_envs_for
+from gdi.evaluation.video import RecordedEpisode, check_recording, record
+from gdi.index_space import make_index_space
+from gdi.networks import make_network
+from gdi.runtime.folder import CONFIG
+from gdi.runtime.tree import controller_state
+from gdi.seeds import child_seed
+from gdi.types import Array, Index
+
+
+class Agent:
+    """A trained agent that plays: ``reset()`` before each episode, then ``act(observation)`` at each step.
+
+    It stacks frames itself: an observation is what one step of the environment gives, for Atari a gray [84, 84] frame.
+    """
+
+    def __init__(self, config: Config, state: dict[str, Any], seed: int = 0) -> None:
+        env = make_env(config.env, 1)
+        self.spec = env.spec
+        env.close()
+        self.config = replace(config, run=replace(config.run, compile=False))  # playing is not worth it
+        self.space = make_index_space(config.index_space)
+        system = state["system"]
+        self.steps = int(system["steps"])
+        self._params = {k: torch.as_tensor(v) for k, v in system["learner"]["network"].items()}
+        self._player = self._make_player(1)
+        try:
+            self._player.network.load_state_dict(self._params)
+        except RuntimeError:
+            raise UserError(
+                f"the checkpoint's network is not the one that {CONFIG} describes: was {CONFIG} changed after training?"
+            ) from None
+        self._controller = make_controller(self.config, len(system["controllers"]))
+        self._controller.load_state_dict(controller_state(system["controllers"], self._controller.slots))
+        self._rng = np.random.default_rng(child_seed(seed, "agent-index"))
+        self._generator = torch.Generator().manual_seed(child_seed(seed, "agent-actions"))
+        self.reset()
+
+    def _make_player(self, num_envs: int) -> Player:
+        algorithm = make_algorithm(self.config)
+        network = make_network(self.config, algorithm, self.spec.observation_shape, self.spec.num_actions, 0)
+        return Player(algorithm, network, num_envs, self.spec)
+
+    def reset(self) -> None:
+        """Begin an episode: a new λ from the controller, and an empty memory."""
+        slot = int(self._rng.integers(self._controller.slots))
+        self.index: Index = self._controller.propose_best(slot, self._rng)
+        self._player.begin()
+        self._start = True
+        self._action = 0
+
+    def act(self, observation: Array, reward: float = 0.0) -> int:
+        """The action for one observation. Recurrent agents also saw the previous reward in training: pass it."""
+        shape = self.spec.frame_shape
+        if np.size(observation) != math.prod(shape):
+            raise UserError(f"this agent takes observations of shape {shape}, not {np.shape(observation)}.")
+        observed = Observed(
+            obs=np.asarray(observation, self.spec.observation_dtype).reshape(1, *shape),
+            episode_start=np.array([self._start]),
+            previous_action=np.array([self._action]),
+            previous_reward=np.array([reward], np.float32),
+            index=np.array([self.index], np.float32),
+        )
+        self._action, self._start = int(self._player.act(observed, self._generator).action[0]), False
+        return self._action + self.spec.first_action
+
+    def evaluate(self, episodes: int = 32, seed: int = 0, index: Index | None = None) -> Evaluation:
+        """Play whole episodes in separate environments: with the controller's best λ, or all with λ = ``index``."""
+        if index is not None:
+            self.space.check(index)
+
+        def propose(env: int, rng: np.random.Generator) -> Index:
+            return self._controller.propose_best(env, rng) if index is None else index
+
+        num_envs = num_envs_for(episodes)
+        evaluator = Evaluator(self.config.env, make_env(self.config.env, num_envs), self._make_player(num_envs))
+        try:
+            evaluation = evaluator.evaluate(self._params, propose, episodes, child_seed(seed, "evaluate"))
+            assert evaluation is not None  # nobody asked it to stop
+            return evaluation
+        finally:
+            evaluator.close()
+
+    @property
+    def named_index(self) -> dict[str, float]:
+        """λ of the episode, by the names of its components."""
+        return self.space.by_name(self.index)
+
+    def caption(self) -> str:
+        """λ of the episode, for a picture of it."""
+        return self.space.text(self.index)
+
+    def check_recording(self, path: str | Path) -> None:
+        """UserError if ``record`` to this path cannot succeed; plays nothing."""
+        check_recording(self.config.env.id, Path(path))
+
+    def record(self, path: str | Path, episodes: int = 1, seed: int = 0) -> list[RecordedEpisode]:
+        """Play Atari episodes into an mp4 video, which must not exist yet: every frame, in color, with score and λ."""
+        self.check_recording(path)
+        env = self.config.env
+        screen = seeded_screen(env.id, find_protocol(env.protocol), child_seed(seed, "video"), env.max_episode_steps)
+        return record(Path(path), screen, self, episodes)

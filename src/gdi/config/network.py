@@ -1,0 +1,34 @@
+"""Θ: torso, core and families of trainable variables. The heads are the algorithm's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from gdi.config.checks import not_negative, positive
+
+if TYPE_CHECKING:
+    from gdi.config.whole import Config
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Torso, recurrent core and families of variables (Equ: i3 casa equ, Equ: h3 casa equ)."""
+
+    torso: Literal["auto", "mlp", "minatar", "nature", "impala-shallow", "impala-deep"] = "impala-deep"
+    """Encoder of one observation; auto picks by the observation's shape. Table H "Backbone"."""
+    hidden_units: int = 256
+    """Width of the torso's dense output layer."""
+    lstm_units: int = 256
+    """Size of the recurrent core; 0 is feed-forward. Table H "LSTM Units"."""
+    families: Literal[1, 2] = 1
+    """1: A1 = A2 (GDI-I). 2: two families of trainable variables (GDI-H)."""
+    shared_torso: bool = False
+    """GDI-H only: share torso and core between the families, a cheaper agent; the paper's families are disjoint."""
+
+    def problems(self, config: Config) -> Iterator[str]:
+        yield from positive(self, "network", "hidden_units")
+        yield from not_negative(self, "network", "lstm_units")
+        if self.shared_torso and self.families == 1:
+            yield "--network.shared-torso shares between two families, and this agent has one: drop it or use gdi-h3."

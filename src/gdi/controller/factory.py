@@ -1,0 +1,38 @@
+"""Builds the controller that a config asks for: one case per kind of ours, and ``build`` for a user's own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gdi.config import Config, FixedConfig, MultiplicativeWeightsConfig, TileBanditConfig, UniformConfig
+from gdi.controller.base import Controller
+from gdi.controller.ensemble import BanditEnsemble
+from gdi.controller.identity import FixedController, UniformController
+from gdi.controller.multiplicative_weights import MultiplicativeWeights
+from gdi.controller.per_environment import PerEnvironment
+from gdi.index_space import IndexSpace, make_index_space
+from gdi.seeds import child_seed
+
+
+def make_controller(config: Config, num_envs: int | None = None) -> Controller:
+    """One controller for all environments, or (``per_environment``) one for each of ``num_envs``."""
+    space = make_index_space(config.index_space)
+    num_envs = config.env.num_envs if num_envs is None else num_envs
+    number = num_envs if getattr(config.controller, "per_environment", False) else 1
+    rngs = [np.random.default_rng(child_seed(config.seed, "controller", slot)) for slot in range(number)]
+    controllers = [_make_one(config, space, rng) for rng in rngs]
+    return controllers[0] if number == 1 else PerEnvironment(controllers)
+
+
+def _make_one(config: Config, space: IndexSpace, rng: np.random.Generator) -> Controller:
+    kind = config.controller
+    if isinstance(kind, FixedConfig) or space.degrees_of_freedom == 0:
+        return FixedController(space)
+    if isinstance(kind, UniformConfig):
+        return UniformController(space, rng)
+    if isinstance(kind, MultiplicativeWeightsConfig):
+        return MultiplicativeWeights(space, kind.step_size, rng)
+    if isinstance(kind, TileBanditConfig):
+        return BanditEnsemble(space, kind, rng)
+    own: Controller = kind.build(space, rng)
+    return own

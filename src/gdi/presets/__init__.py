@@ -1,0 +1,48 @@
+"""Presets: what runs (``gdi-i3``, ``fixed``, ...), each a small function of a scale, which says how large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gdi.config import Config, EnvConfig
+from gdi.envs.names import canonical_env_id, is_atari
+from gdi.errors import UserError, nearest
+from gdi.presets import gdi
+from gdi.presets.scales import SCALES, Scale, default_scale
+
+__all__ = ["PRESETS", "SCALES", "Preset", "Scale", "default_scale", "make_config"]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What it is, and its config at a scale."""
+
+    summary: str
+    at: Callable[[str], Config]
+
+
+PRESETS = {
+    "gdi-i3": Preset("one family of variables, Λ = (1/τ1, 1/τ2, ε), bandit controller", gdi.gdi_i3),
+    "gdi-h3": Preset("two families with two reward shapings, Λ = (1/τ1, 1/τ2, ε), bandit controller", gdi.gdi_h3),
+    "fixed": Preset("ablation: GDI-I0 without E, always π = Softmax(A)", gdi.fixed),
+    "random": Preset("ablation: GDI-I3 without E, λ uniform per episode, each axis in its coordinate", gdi.random),
+    "boltzmann": Preset("ablation: GDI-I1, Λ = (1/τ), bandit controller", gdi.boltzmann),
+    "epsilon-greedy": Preset("ablation: GDI-I1, Λ = (ε), bandit controller", gdi.epsilon_greedy),
+}
+
+
+def make_config(
+    preset: str = "gdi-i3", env: str = "", *, scale: str | None = None, steps: int | None = None, seed: int = 0
+) -> Config:
+    """The config of a preset at a scale (by default the one that fits the environment); change it with ``replace``."""
+    if preset not in PRESETS:
+        raise UserError(f"unknown preset {preset!r}.{nearest(preset, PRESETS)} Presets: {', '.join(PRESETS)}.")
+    env = canonical_env_id(env)
+    scale = default_scale(env) if scale is None else scale
+    if scale not in SCALES:
+        raise UserError(f"unknown scale {scale!r}.{nearest(scale, SCALES)} Scales: {', '.join(SCALES)}.")
+    config = PRESETS[preset].at(scale)
+    world = EnvConfig(id=env, num_envs=config.env.num_envs, protocol="paper" if is_atari(env) else "")
+    config = replace(config, env=world, preset=preset, scale=scale, seed=seed)
+    return config if steps is None else replace(config, steps=steps)

@@ -1,0 +1,77 @@
+"""Scales: how large a run is. Sizes only; the numbers that a system tunes per scale stand with its preset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from gdi.config import Config, EnvConfig, EvaluationConfig, NetworkConfig, RunConfig
+from gdi.envs.names import is_atari
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Sizes of a run: budget, environments, network, and how often it logs, saves and evaluates."""
+
+    summary: str
+    steps: int
+    num_envs: int
+    network: NetworkConfig
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+
+    def apply(self, config: Config) -> Config:
+        """The config with these sizes."""
+        return replace(
+            config,
+            steps=self.steps,
+            env=replace(config.env, num_envs=self.num_envs),
+            network=self.network,
+            evaluation=self.evaluation,
+            run=self.run,
+        )
+
+
+SCALES = {
+    "paper": Scale(
+        "the paper's tables: 160 environments, IMPALA-deep and LSTM 256, 200M frames; wants a GPU",
+        steps=Config().steps,
+        num_envs=EnvConfig().num_envs,
+        network=NetworkConfig(),
+        run=RunConfig(overlap=True),  # the paper's actors and learner are machines apart
+    ),
+    "atari-cpu": Scale(
+        "Atari on a few CPU cores: 32 environments, IMPALA-shallow and LSTM 256, 4M steps",
+        steps=4_000_000,
+        num_envs=32,
+        network=NetworkConfig(torso="impala-shallow", hidden_units=256, lstm_units=256),
+        evaluation=EvaluationConfig(every_steps=500_000),
+        run=RunConfig(log_every_steps=10_000, checkpoint_every_steps=100_000),
+    ),
+    "minatar": Scale(
+        "10x10 games on a laptop CPU: 64 environments, small convolution, 1M steps",
+        steps=1_000_000,
+        num_envs=64,
+        network=NetworkConfig(torso="auto", hidden_units=128, lstm_units=0),
+        evaluation=EvaluationConfig(every_steps=100_000),
+        run=RunConfig(log_every_steps=10_000, checkpoint_every_steps=100_000, threads=2),
+    ),
+    "classic": Scale(
+        "vector observations on a laptop CPU: 32 environments, small dense network, 200k steps",
+        steps=200_000,
+        num_envs=32,
+        network=NetworkConfig(torso="auto", hidden_units=64, lstm_units=0),
+        evaluation=EvaluationConfig(every_steps=25_000),
+        run=RunConfig(log_every_steps=2_500, checkpoint_every_steps=25_000, threads=2),
+    ),
+}
+
+
+def default_scale(env_id: str) -> str:
+    """The scale that fits the environment and this hardware: the paper's is for Atari with a GPU."""
+    if env_id.startswith("MinAtar/"):
+        return "minatar"
+    if is_atari(env_id):
+        import torch  # only here: presets are also read where torch is not wanted
+
+        return "paper" if torch.cuda.is_available() else "atari-cpu"
+    return "classic"

@@ -1,0 +1,107 @@
+"""The examples: a user's own algorithm and controller run, learn, and survive a kill, without a change in ``src``."""
+
+from __future__ import annotations
+
+import runpy
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gdi
+from gdi.cli.main import main
+from gdi.config import Config
+from helpers import fails, network_of, read_lines
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NAMES = ["my_algorithm", "my_controller"]
+
+
+@pytest.fixture(params=NAMES)
+def example(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module of an example, importable by its name as it is for a user who works in that folder."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    return __import__(request.param)
+
+
+def tiny(config: Config) -> Config:
+    """A second on MinAtar."""
+    return replace(
+        config,
+        env=replace(config.env, num_envs=4),
+        network=replace(config.network, hidden_units=16),
+        data=replace(config.data, batch_size_sequences=4, sequence_steps=5),
+        evaluation=replace(config.evaluation, every_steps=600, episodes=2),
+        run=replace(config.run, log_every_steps=200, checkpoint_every_steps=300, threads=1, device="cpu"),
+    )
+
+
+def test_the_algorithm_solves_cartpole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    evaluation = runpy.run_path(str(EXAMPLES / "my_algorithm.py"), run_name="__main__")["result"].evaluation
+    assert evaluation.mean >= 400
+
+
+KILLED = """
+import os, signal, sys
+sys.path[:0] = [{examples!r}, {tests!r}]
+import gdi, {name} as example
+from test_examples import tiny
+
+class Killer:
+    def event(self, event):
+        if event["kind"] == "progress" and event["steps"] >= 700:
+            os.kill(os.getpid(), signal.SIGKILL)
+    def episode(self, steps, episode): ...
+    def close(self): ...
+
+gdi.train(tiny(example.make_config("MinAtar/Breakout-v0", steps=1200, seed=3)), {folder!r}, console=Killer())
+"""
+
+
+@pytest.mark.kill
+def test_killed_and_resumed_equals_unbroken(example: Any, tmp_path: Path) -> None:
+    config = tiny(example.make_config("MinAtar/Breakout-v0", steps=1200, seed=3))
+    whole = gdi.train(config, tmp_path / "whole").run_dir
+    folder = tmp_path / "killed"
+    code = KILLED.format(
+        examples=str(EXAMPLES), tests=str(Path(__file__).parent), name=example.__name__, folder=str(folder)
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    resumed = gdi.train(config, folder, resume=True)
+    assert resumed.finished
+    assert read_lines(folder) == read_lines(whole)
+    assert (folder / "episodes.csv").read_bytes() == (whole / "episodes.csv").read_bytes()
+    for name, value in network_of(whole).items():
+        np.testing.assert_array_equal(value, network_of(folder)[name])
+
+
+def test_e_can_search_the_axis_of_the_users_algorithm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its one knob becomes an axis, and the paper's controller learns on it."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import my_algorithm
+
+    config = tiny(my_algorithm.make_config("MinAtar/Breakout-v0", steps=600))
+    axis = replace(config.index_space.inverse_tau, search=True)
+    searched = replace(
+        config, index_space=my_algorithm.Space(axis), controller=gdi.make_config(scale="minatar").controller
+    )
+    folder = gdi.train(searched, tmp_path / "run").run_dir
+    assert (folder / "episodes.csv").read_text().splitlines()[0].split(",")[2:4] == ["inverse_tau", "episode_return"]
+    counts = [line["controller/inverse_tau/block_count"] for line in read_lines(folder) if line["kind"] == "train"]
+    assert len(counts[-1]) == 40  # 4.0 / 0.1 blocks
+    assert sum(counts[-1]) > 0
+
+
+def test_a_run_of_ones_own_opens_with_trust_only(
+    example: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = gdi.train(tiny(example.make_config("MinAtar/Breakout-v0", steps=300)), tmp_path / "run").run_dir
+    capsys.readouterr()
+    assert f"module {example.__name__}" in fails(["evaluate", str(folder), "--episodes", "1"], capsys)
+    assert main(["evaluate", str(folder), "--episodes", "1", "--trust"]) == 0
