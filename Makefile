@@ -48,10 +48,10 @@ typecheck: $(VENV)/.dev
 	$(BIN)/mypy
 
 test: lint typecheck
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2
 
 test-fast: lint typecheck
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ray and not atari_tables and not kill"
+	$(BIN)/python -m pytest -n 2 -m "not ray and not atari_tables and not kill"
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py

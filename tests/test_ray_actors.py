@@ -1,0 +1,85 @@
+"""Several actors on Ray: they share the steps exactly, join and leave while it runs, and wait for room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import gdi
+from helpers import fails, read_lines, stop_after, tiny_config
+from ray_runs import QUICK, At, Both, When, newest, niceness_of, seldom, until_there_are
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.ray
+
+BEHIND = ("ActorWorker", "ControllerWorker", "ParameterWorker")  # the learner goes first
+
+
+@pytest.mark.usefixtures("shared_ray")
+def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -> None:
+    """Asked for 2,500 steps: sampled exactly, each trained replay times, whatever the order in which windows came."""
+    config = tiny_config(steps=2500)
+    placement = replace(QUICK, actors=2)
+    niceness: dict[str, set[int]] = {}
+    second = At(100, until_there_are(2, "ActorWorker"))
+    console = At(1500, lambda: niceness.update({worker: niceness_of(worker) for worker in ("LearnerWorker", *BEHIND)}))
+    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=Both(second, console))
+    assert result.finished
+    assert all(min(niceness[worker]) > max(niceness["LearnerWorker"]) for worker in BEHIND), niceness
+    assert result.steps == 2500
+    state = newest(result.run_dir)["system"]
+    assert int(state["learner"]["trained_transitions"]) == config.data.replay * 2500
+    assert len(state["collector"]["windows"]) == 0
+    lines = read_lines(result.run_dir)
+    training = [line for line in lines if line["kind"] == "train"]
+    assert max(line["ray/actors"] for line in training) == 2
+    assert max(line["ray/queue_windows"] for line in training) <= 2 * QUICK.queue_windows - 1
+    envs = {line.split(",")[1] for line in (result.run_dir / "episodes.csv").read_text().splitlines()[1:]}
+    assert envs == {str(env) for env in range(config.env.num_envs)}  # four of one actor, four of the other
+    # The best checkpoint is that of the parameters which were evaluated, though training went on meanwhile.
+    assert gdi.load(result.run_dir, best=True).steps in {
+        line["steps"] for line in lines if line["kind"] == "evaluation"
+    }
+
+
+@pytest.mark.usefixtures("shared_ray")
+def test_actors_join_and_leave_while_it_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gdi.cli.main import main
+
+    monkeypatch.setattr("gdi.runtime.ray.wanted.LOOK_EVERY_SECONDS", 0.0)
+    folder = tmp_path / "run"
+
+    def want(actors: int) -> Callable[[], None]:
+        return lambda: main(["actors", str(folder), str(actors)])
+
+    placement = replace(QUICK, envs_per_actor=4)
+    console, joined = At(200, want(3)), At(400, until_there_are(3, "ActorWorker"))
+    all_play = When(lambda event: event.get("ray/actors") == 3, want(1))
+    config = seldom(tiny_config(steps=6000))
+    result = gdi.train(config, folder, runtime="ray", placement=placement, console=Both(console, joined, all_play))
+    assert result.steps == 6000
+    counts = [line["ray/actors"] for line in console.seen]
+    assert counts[0] == 1
+    assert max(counts) == 3
+    assert counts[-1] == 1
+    assert console.seen[-1]["ray/dropped_windows_total"] == 0  # who leaves delivers first
+    capsys.readouterr()
+    assert "nobody is training" in fails(["actors", str(folder), "2"], capsys)
+
+
+@pytest.mark.usefixtures("shared_ray")
+def test_more_actors_than_there_is_room_for_cost_nothing(tmp_path: Path) -> None:
+    """The one that waits for ever gets no share of the steps, and a run saved with overlap goes on here."""
+    config = tiny_config(steps=800)
+    config = replace(config, run=replace(config.run, overlap=True))
+    gdi.train(config, tmp_path / "run", console=stop_after(300))
+    placement = replace(QUICK, actors=2, actor_cpus=5.0, stall_seconds=60.0)
+    result = gdi.train(config, tmp_path / "run", resume=True, runtime="ray", placement=placement)
+    assert result.finished
+    assert result.steps == 800
+    assert {line["ray/actors"] for line in read_lines(result.run_dir) if "ray/actors" in line} == {1}

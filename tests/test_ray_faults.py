@@ -1,0 +1,222 @@
+"""No lost process or node ends a run on Ray or bends its data; what must end it is told as it is locally."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import pytest
+
+import gdi
+from gdi.cli.main import main
+from gdi.errors import Diverged, UserError
+from gdi.runtime.faults import Stalled
+from helpers import read_lines, tiny_config
+from ray_runs import QUICK, TRAIN, At, Both, When, kill_one, newest, seldom, until_there_are, wait_until
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.ray
+
+
+@pytest.mark.usefixtures("own_ray")  # whose processes know this folder's modules
+def test_an_environment_that_always_fails_stops_the_run_with_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gdi.runtime.ray.pool.FAILURES_PER_ACTOR", 1)  # every start of a process takes seconds
+    config = tiny_config("ray_worlds:Fails-v0", steps=1200)
+    with pytest.raises(Stalled, match="2 actors in a row failed") as caught:
+        gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
+    assert "the lever broke" in str(caught.value)
+    assert "ray_worlds.py" in str(caught.value)  # where, too
+
+
+@pytest.mark.usefixtures("own_ray")
+def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: Path) -> None:
+    """Three nodes on this machine; SIGKILL of an actor's process, then of everything on a node that has an actor."""
+    from ray.cluster_utils import Cluster
+
+    config = seldom(tiny_config(steps=4000))
+    config = replace(config, evaluation=replace(config.evaluation, episodes=32))
+    undisturbed = []
+    for seed in range(4):
+        evaluation = gdi.train(replace(config, seed=seed), tmp_path / f"local-{seed}").evaluation
+        assert evaluation is not None
+        undisturbed.append(evaluation.mean)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+
+    both_act = until_there_are(2, "ActorWorker")
+
+    def lose_an_actor() -> None:
+        both_act()
+        kill_one("ActorWorker")()
+
+    def lose_a_node() -> None:
+        from ray._private.state import actors
+
+        both_act()
+        homes = [a["Address"]["NodeID"] for a in actors().values() if a["State"] == "ALIVE"]
+        lost = next(node for node in nodes if node.node_id in homes)
+        threading.Thread(target=cluster.remove_node, args=(lost,), kwargs={"allow_graceful": False}).start()
+
+    console = At(500, lose_an_actor)
+    later = When(lambda event: "is lost and replaced" in event.get("text", ""), lose_a_node)
+    placement = replace(QUICK, actors=2, learner_cpus=0.5, evaluator_cpus=0.5)
+    try:
+        address = cluster.address
+        result = gdi.train(
+            config,
+            tmp_path / "run",
+            runtime="ray",
+            placement=placement,
+            ray_address=address,
+            console=Both(console, later),
+        )
+    finally:
+        cluster.shutdown()
+    assert result.finished
+    assert result.steps == 4000
+    assert newest(result.run_dir)["system"]["learner"]["trained_transitions"] == config.data.replay * 4000
+    assert console.seen[-1]["ray/replaced_total"] >= 2, console.notices
+    assert console.seen[-1]["ray/dropped_windows_total"] >= 1
+    assert sum("is lost and replaced" in text for text in console.notices) >= 2
+    spread = max(undisturbed) - min(undisturbed)
+    assert result.evaluation is not None
+    assert min(undisturbed) - spread <= result.evaluation.mean <= max(undisturbed) + spread
+
+
+@pytest.mark.usefixtures("shared_ray")
+@pytest.mark.kill
+def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_takes_other_actors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SIGKILL of the driver; then resumed with two actors for one; then by the local runtime."""
+    folder = tmp_path / "run"
+    argv = ["train", *TRAIN, "--run-dir", str(folder)]
+    on_ray = ["--runtime", "ray"]
+    command = [sys.executable, "-m", "gdi.cli.main", *argv, *on_ray]
+    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def saved_twice() -> bool:
+        assert driver.poll() is None, driver.stderr and driver.stderr.read()
+        return len(list(folder.glob("checkpoints/step-*"))) >= 2
+
+    wait_until(saved_twice, 180)
+    driver.kill()
+    driver.communicate()
+
+    def resume(*more: str) -> str:
+        """Until its steps are in a checkpoint, then SIGTERM; what it told."""
+        before = newest(folder)["system"]["steps"]
+
+        def stop_when_saved() -> None:
+            try:
+                wait_until(lambda: newest(folder)["system"]["steps"] > before)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        watcher = threading.Thread(target=stop_when_saved)
+        watcher.start()
+        assert main([*argv, "--resume", *more]) == 0
+        watcher.join()
+        assert newest(folder)["system"]["steps"] > before
+        return capsys.readouterr().out
+
+    told = resume(*on_ray, "--placement.actors", "2")
+    assert "resuming at" in told
+    assert "2 actors with 4 environments each" in told
+    assert len(newest(folder)["system"]["more_actors"]) == 1
+    assert "resuming at" in resume()
+
+
+@pytest.mark.usefixtures("shared_ray")
+@pytest.mark.parametrize(
+    ("workers", "learners"), [(["LearnerWorker"], 2), (["ControllerWorker", "ParameterWorker"], 1)], ids=str
+)
+def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(
+    workers: list[str], learners: int, tmp_path: Path
+) -> None:
+    config = tiny_config(steps=800)
+    # Lines newer than the newest checkpoint.
+    config = replace(config, run=replace(config.run, log_every_steps=50, checkpoint_every_steps=200))
+    consoles = [At(700 - 400 * i, kill_one(worker)) for i, worker in enumerate(workers)]
+    console = consoles[0]
+    placement = replace(QUICK, learners=learners)
+    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=Both(*consoles))
+    assert result.finished
+    assert result.steps == 800
+    back = sum("Going back to the newest checkpoint" in text for text in console.notices)
+    assert back == len(workers), console.notices
+    state = newest(result.run_dir)["system"]
+    assert int(state["learner"]["trained_transitions"]) == config.data.replay * 800
+    steps = [line["steps"] for line in read_lines(result.run_dir) if line["kind"] == "train"]
+    assert steps == sorted(set(steps))  # what was logged after the checkpoint was taken back
+    assert "lost" in (result.run_dir / "notices.log").read_text()
+
+
+@pytest.mark.usefixtures("shared_ray")
+def test_a_hung_environment_is_killed_and_replaced(flag: Path, tmp_path: Path) -> None:
+    flags = [flag, flag.with_name("flag.start")]
+    for each in flags:
+        each.touch()  # nobody hangs until it is removed
+    placement = replace(QUICK, actors=2, hang_seconds=2.5)
+    console = At(300, lambda: [each.unlink() for each in flags], stop_at_notice="did not start")
+    config = seldom(tiny_config("ray_worlds:HangsAtStart-v0", steps=1_000_000))  # the other has enough to do meanwhile
+    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=console)
+    assert result.steps > 300
+    assert any("for more than 2.5 s and was killed" in text for text in console.notices), console.notices
+    assert any("did not start within 2.5 s and was killed" in text for text in console.notices), console.notices
+    assert console.seen[-1]["ray/replaced_total"] >= 1
+    assert console.seen[-1]["ray/dropped_windows_total"] >= 1
+
+
+@pytest.mark.usefixtures("shared_ray")
+def test_a_run_can_be_stopped_while_no_window_comes(
+    flag: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gdi.runtime.ray.pool.SAVE_SECONDS", 1.0)  # there is an actor that never answers
+    flag.touch()
+
+    def hang_then_stop() -> None:
+        flag.unlink()
+        Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    console = At(300, hang_then_stop)
+    placement = replace(QUICK, hang_seconds=30.0)
+    config = seldom(tiny_config("ray_worlds:Hangs-v0", steps=1_000_000))
+    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=console)
+    assert not result.finished
+    assert flag.exists(), "nobody hung"
+    assert console.notices == [], "it stopped only after the actor was replaced"
+    assert newest(result.run_dir)["system"]["steps"] == result.steps
+
+
+@pytest.mark.usefixtures("shared_ray")
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learning_rate": 1e20, "batch_size_sequences": 16, "replay": 1, "replay_span_windows": 1}, "policy is not"),
+        ({"learning_rate": 1e30, "batch_size_sequences": 2, "max_nonfinite_updates": 1}, "in a row were not finite"),
+    ],
+    ids=["acting", "learning"],
+)
+def test_a_divergence_is_told_and_saved_as_it_is_locally(
+    tmp_path: Path, settings: dict[str, Any], message: str
+) -> None:
+    config = tiny_config(warmup_updates=0, **settings)
+    with pytest.raises(Diverged, match=message):
+        gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
+    assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
+
+
+@pytest.mark.usefixtures("shared_ray")
+def test_an_environment_that_is_not_finite_is_bad_input_as_it_is_locally(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="gave a reward that is not finite"):
+        gdi.train(tiny_config("ray_worlds:NotFinite-v0"), tmp_path / "run", runtime="ray", placement=QUICK)
