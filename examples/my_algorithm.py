@@ -97,6 +97,7 @@ def make_config(env: str, *, steps: int, seed: int = 0) -> Config:
             pull_every_steps=1,
         ),
         optimizer=OptimizerConfig(learning_rate=1.5e-3, warmup_updates=0, weight_decay=0.0),
+        run=replace(config.run, threads=1),  # so small a network gains nothing from a second one
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import gdi
+from gdi.cli.main import main
 from gdi.config import config_from_json, config_to_json
 from gdi.errors import UserError
 from gdi.presets import PRESETS, SCALES, make_config
@@ -41,15 +42,24 @@ def with_section(section: str, **changes: Any) -> str:
     return json.dumps({**data, section: {**data[section], **changes}})
 
 
+def without(section: str, field: str) -> str:
+    data = json.loads(changed())
+    del data[section][field]
+    return json.dumps(data)
+
+
 DAMAGED = {
     "no JSON": ("{", "cannot be read"),
     "no object": ("[1]", "must be an object"),
     "a later format": (changed(format=3), "format 3, and this version of gdi reads up to 2"),
+    "a format of another age": (changed(format=99), "format 99, and this version of gdi reads up to 2"),
     "a format that is none": (changed(format="x"), "format 'x'"),
     "a section that is no object": (changed(data=7), "data. must be an object"),
     "an unknown field": (with_section("data", reply=2), "unknown or missing field data.reply"),
+    "a missing field": (without("data", "replay"), "unknown or missing field data.replay"),
     "an unknown kind": (with_section("controller", kind="tile-bandits"), "Did you mean 'tile-bandit'?"),
-    "no kind": (with_section("controller", kind=None), "controller has no kind"),
+    "no kind": (without("controller", "kind"), "controller has no kind"),
+    "a kind that is no word": (with_section("controller", kind=None), "controller has no kind"),
     "a value of another type": (with_section("data", replay="2"), "--data.replay must be of type int"),
     "a number that is none": (with_section("optimizer", learning_rate=float("nan")), "must be a finite number"),
     "a module of nobody": (with_section("controller", kind="nobody:Config"), "module nobody, which is not part of gdi"),
@@ -64,18 +74,32 @@ def test_a_config_that_cannot_be_read_is_one_line(
     folder = tmp_path / "run"
     shutil.copytree(DATA / "run-minatar", folder)
     (folder / "config.json").write_text(text)
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    before = contents(folder)
     assert words in fails(["evaluate", str(folder)], capsys)
     assert words in fails(["train", "--run-dir", str(folder), "--resume"], capsys)
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert contents(folder) == before
 
 
-def test_a_checkpoint_of_a_later_format_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def contents(folder: Path) -> dict[Path, bytes]:
+    """All files but the lock, which a session that has come so far makes."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
+
+
+@pytest.mark.parametrize("words", [["evaluate"], ["evaluate", "--best"], ["train", "--resume", "--run-dir"]])
+def test_a_checkpoint_of_a_later_format_is_one_line(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "run"
     shutil.copytree(DATA / "run-minatar", folder)
     (manifest,) = folder.glob("checkpoints/*/manifest.json")
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 3}))
-    assert "has format 3, and this version of gdi reads up to 2" in fails(["evaluate", str(folder)], capsys)
+    before = contents(folder)
+    assert main([*words, str(folder)]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert told[-1].startswith("gdi: error: ")
+    assert "has format 3, and this version of gdi reads up to 2" in told[-1]
+    assert "Traceback" not in "".join(told)
+    assert contents(folder) == before
 
 
 OWN = """

@@ -52,12 +52,13 @@ def lambdas() -> Iterator[Index]:
 
 @dataclass
 class Watched:
-    """An environment that notes every action it is given, and every frame it shows."""
+    """An environment that notes every action it is given, and every frame it shows; and what the network said."""
 
     env: VectorEnv
     actions: list[int] = field(default_factory=list)
     shown: list[Array] = field(default_factory=list)
     ended: list[bool] = field(default_factory=list)
+    said: list[Array] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.spec, self.num_envs = self.env.spec, self.env.num_envs
@@ -82,6 +83,12 @@ class Watched:
     def close(self) -> None:
         self.env.close()
 
+    def listen(self, player: Player) -> Player:
+        player.network.register_forward_hook(
+            lambda m, args, out: self.said.append(out.head.advantage.flatten().numpy())
+        )
+        return player
+
 
 def watched(config: Config) -> Watched:
     return Watched(make_env(config.env, 1, threads=1))
@@ -90,7 +97,8 @@ def watched(config: Config) -> Watched:
 def evaluated(config: Config) -> Watched:
     env, given = watched(config), lambdas()
     params = network_for(config, env).state_dict()
-    Evaluator(config.env, env, player_for(config, env)).evaluate(params, lambda i, rng: next(given), EPISODES, SEED)
+    evaluator = Evaluator(config.env, env, env.listen(player_for(config, env)))
+    evaluator.evaluate(params, lambda i, rng: next(given), EPISODES, SEED)
     return env
 
 
@@ -98,7 +106,7 @@ def acted(config: Config, steps: int) -> Watched:
     env, given = watched(config), lambdas()
     actor = Actor(
         env,
-        player_for(config, env),
+        env.listen(player_for(config, env)),
         ParameterServer(dict(network_for(config, env).state_dict())),
         config.data,
         3,
@@ -117,6 +125,7 @@ def played(config: Config, steps: int) -> Watched:
     system = {"steps": 0, "learner": {"network": network_for(config, env).state_dict()}, "controllers": {"0": {}}}
     agent = Agent(config, {"system": system})
     agent._generator.manual_seed(ACTION_SEED)
+    env.listen(agent._player)
     frame, reward, starts, resets = env.reset(ENV_SEED), 0.0, True, False
     for _ in range(steps):
         if starts:
@@ -130,10 +139,15 @@ def played(config: Config, steps: int) -> Watched:
 
 @pytest.mark.parametrize(
     ("env_id", "preset"),
-    [("MinAtar/Breakout-v0", "gdi-i3"), ("MinAtar/SpaceInvaders-v0", "gdi-h3"), ("ALE/Breakout-v5", "gdi-i3")],
+    [
+        ("Toy/Counting-v0", "gdi-i3"),  # a reward at every step
+        ("MinAtar/Breakout-v0", "gdi-i3"),
+        ("MinAtar/SpaceInvaders-v0", "gdi-h3"),
+        ("ALE/Breakout-v5", "gdi-i3"),  # four frames stacked
+    ],
 )
 def test_actor_evaluator_and_agent_choose_equal_actions(env_id: str, preset: str) -> None:
-    """At every step of several episodes, each with its own λ. With other actions the frames would differ, too."""
+    """At every step of several episodes, each with its own λ; and so do the networks, bit by bit."""
     config = config_for(env_id, preset)
     one = evaluated(config)
     steps = len(one.actions)
@@ -142,6 +156,7 @@ def test_actor_evaluator_and_agent_choose_equal_actions(env_id: str, preset: str
     for other in (acted(config, steps), played(config, steps)):
         assert other.actions[:steps] == one.actions
         np.testing.assert_array_equal(other.shown[: steps + 1], one.shown)
+        np.testing.assert_array_equal(other.said[:steps], one.said)
         other.close()
     one.close()
 

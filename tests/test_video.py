@@ -197,7 +197,7 @@ def test_the_picture_is_enlarged_exactly_and_the_strip_tells_score_and_lambda() 
     assert caption(LAMBDA) == "1/tau1 1.25  1/tau2 0.5  eps 0.75"
     assert drawable("β 1 ☃") == "beta 1 ?"
     # The longest text fits: nothing is drawn in the last columns.
-    longest = draw(image, 123_456_789, caption((0.0499, 0.0499, 0.0999)))
+    longest = draw(image, 123_456_789, caption((0.000123, 0.000123, 0.000123)))
     assert longest[:STRIP].any()
     assert not longest[:STRIP, -20:].any()
 

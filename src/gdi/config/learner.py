@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from gdi.config.checks import fraction, not_negative, positive
+from gdi.config.index_space import GDISpace, axes_of
 
 if TYPE_CHECKING:
     from gdi.config.whole import Config
@@ -17,7 +18,7 @@ class GDIConfig:
     """GDI's losses and targets: V-trace, ReTrace and the policy gradient of the mixture."""
 
     kind: ClassVar[str] = "gdi"
-    knobs: ClassVar[tuple[str, ...]] = ("inverse_tau_1", "inverse_tau_2", "epsilon")
+    knobs: ClassVar[tuple[str, ...]] = tuple(axes_of(GDISpace()))
 
     reward_shapes: tuple[Literal["log", "root", "none"], ...] = ("log",)
     """Reward shaping of each family. Table H "GDI-I3 Reward Shape", "GDI-H3 Reward Shape 1", "... 2"."""
