@@ -287,6 +287,7 @@ def test_an_index_outside_the_space_is_one_line(index: str, words: str, capsys: 
     [
         (["--learner.sequence-steps", "7"], ["--data.sequence-steps", "7"]),
         (["--learner.batch-size-sequences=3"], ["--data.batch-size-sequences=3"]),
+        (["--learner.sequence_steps", "7"], ["--data.sequence-steps", "7"]),
         (["--learner.learning-rate", "1e-4"], ["--optimizer.learning-rate", "1e-4"]),
         (["--learner.workers", "2"], ["--run.workers", "2"]),
         (["--network.reward-scales", "0.5"], ["--learner.reward-scales", "0.5"]),

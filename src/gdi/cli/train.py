@@ -77,7 +77,7 @@ RENAMED = {f"--{old}".replace("_", "-"): f"--{new}".replace("_", "-") for old, n
 def present_options(words: list[str]) -> list[str]:
     """The words with every option under its present name."""
     parts = (word.partition("=") for word in words)
-    return ["".join((RENAMED.get(name, name), equals, value)) for name, equals, value in parts]
+    return ["".join((RENAMED.get(name.replace("_", "-"), name), equals, value)) for name, equals, value in parts]
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,10 @@ def upgrade(data: Any) -> Any:
     found = data.get("format", 1) if isinstance(data, dict) else FORMAT
     if found == FORMAT:
         return data
+    if isinstance(found, int) and found > FORMAT:
+        raise UserError(f"config.json has format {found}, and this version of gdi reads up to {FORMAT}: update gdi.")
     if found != 1:
-        raise UserError(f"config.json has format {found!r}, and this version of gdi reads up to {FORMAT}: update gdi.")
+        raise UserError(f"config.json has format {found!r}, which is none: the file is damaged.")
     return _from_format_1(data)
 
 
