@@ -25,9 +25,9 @@ def atari(**run: object) -> Config:
     config = make_config("gdi-i3", "breakout", scale="atari-cpu")
     return replace(
         config,
-        env=replace(config.env, num_envs=4),
+        env=replace(config.env, num_envs=2),
         network=replace(config.network, hidden_units=16, lstm_units=8),
-        data=replace(config.data, batch_size_sequences=4, sequence_steps=5, replay=2, replay_span_windows=2),
+        data=replace(config.data, batch_size_sequences=2, sequence_steps=5, replay=2, replay_span_windows=2),
         evaluation=replace(config.evaluation, episodes=1),
         run=replace(config.run, threads=1, **run),
     )

@@ -19,6 +19,7 @@ import pytest
 import torch
 
 import gdi
+from gdi.cli.main import main
 from gdi.clock import Clock
 from gdi.config import config_to_json
 from gdi.errors import Diverged, UserError
@@ -54,27 +55,49 @@ def wait_for_checkpoints(process: subprocess.Popen[str], run_dir: Path, count: i
         time.sleep(0.01)
 
 
+def wait_for_lines_after_a_checkpoint(process: subprocess.Popen[str], run_dir: Path) -> None:
+    """And leave the process standing there: a resumed run must take these lines back."""
+
+    def newer_bytes() -> int:
+        state = CheckpointStore(run_dir / "checkpoints", 3, pytest.fail).newest()
+        return (
+            0
+            if state is None
+            else (run_dir / "metrics.jsonl").stat().st_size - int(state["run"]["log"]["metrics.jsonl"])
+        )
+
+    deadline = time.monotonic() + 240
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        if newer_bytes() > 0:
+            return
+        process.send_signal(signal.SIGCONT)
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 @pytest.mark.kill
 @pytest.mark.parametrize("env", ["MinAtar/Breakout-v0", "CartPole-v1"])
-def test_sigkill_in_the_middle_then_resume(tmp_path: Path, env: str) -> None:
+def test_sigkill_in_the_middle_then_resume(tmp_path: Path, env: str, capsys: pytest.CaptureFixture[str]) -> None:
     run_dir, copy = tmp_path / "run", tmp_path / "copy"
-    process = cli("train", "--env", env, "--steps=3000", *SMALL, "--run-dir", str(run_dir))
-    wait_for_checkpoints(process, run_dir, 2)
+    process = cli("train", "--env", env, "--steps=4000", *SMALL, "--run-dir", str(run_dir))
+    wait_for_checkpoints(process, run_dir, 1)
+    wait_for_lines_after_a_checkpoint(process, run_dir)
     process.kill()
     process.communicate()
+    assert process.returncode == -signal.SIGKILL  # not at its end
     shutil.copytree(run_dir, copy)
     for folder in (run_dir, copy):
-        resumed = cli("train", "--run-dir", str(folder), "--resume", "--json")
-        out, err = resumed.communicate(timeout=300)
-        assert resumed.returncode == 0, err
-        result = json.loads(out)
-        assert (result["steps"], result["finished"]) == (3000, True)
+        assert main(["train", "--run-dir", str(folder), "--resume", "--json"]) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert (result["steps"], result["finished"]) == (4000, True)
     lines = read_lines(run_dir)
     assert lines == read_lines(copy)  # two resumes of one checkpoint are identical
     steps = [line["steps"] for line in lines if line["kind"] == "train"]
     # One line for each multiple of 250 that was passed: none lost, none twice.
-    assert [s // 250 for s in steps] == list(range(1, 13))
-    assert steps[-1] == 3000
+    assert [s // 250 for s in steps] == list(range(1, 17))
+    assert steps[-1] == 4000
     with (run_dir / "episodes.csv").open() as file:
         assert len(list(csv.DictReader(file))) == lines[-2]["episodes"]
 
@@ -93,9 +116,8 @@ def test_signals_save_and_exit_cleanly(tmp_path: Path, number: signal.Signals) -
     assert network_of(run_dir)
 
 
-def test_damaged_newest_checkpoint_falls_back_with_a_warning(tmp_path: Path) -> None:
+def test_damaged_newest_checkpoint_falls_back_with_a_warning(tmp_path: Path, whole_run: Path) -> None:
     config = tiny_config()
-    whole = gdi.train(config, tmp_path / "whole")
     part = gdi.train(config, tmp_path / "part", console=stop_after(1200))
     newest = sorted((part.run_dir / "checkpoints").glob("step-*"))[-1]
     tensors = newest / "tensors.safetensors"
@@ -108,7 +130,7 @@ def test_damaged_newest_checkpoint_falls_back_with_a_warning(tmp_path: Path) -> 
     assert newest.name in told
     assert "checksum" in told
     assert resumed.steps == config.steps
-    assert read_lines(resumed.run_dir) == read_lines(whole.run_dir)
+    assert read_lines(resumed.run_dir) == read_lines(whole_run)
 
 
 def test_a_checkpoint_is_kept_beside_a_damaged_one_of_a_later_step(tmp_path: Path) -> None:
@@ -121,17 +143,16 @@ def test_a_checkpoint_is_kept_beside_a_damaged_one_of_a_later_step(tmp_path: Pat
     assert [path.exists() for path in kept] == [False, True]
 
 
-def test_killed_before_its_first_checkpoint_starts_over(tmp_path: Path) -> None:
+def test_killed_before_its_first_checkpoint_starts_over(tmp_path: Path, whole_run: Path) -> None:
     config = tiny_config()
-    whole = gdi.train(config, tmp_path / "whole")
     folder = tmp_path / "part"
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "config.json").write_text(config_to_json(config))
     (folder / "metrics.jsonl").write_text('{"kind": "train", "steps": 1}\n')
     (folder / "episodes.csv").write_text("half a li")
     gdi.train(config, folder, resume=True)
-    assert read_lines(folder) == read_lines(whole.run_dir)
-    assert (folder / "episodes.csv").read_bytes() == (whole.run_dir / "episodes.csv").read_bytes()
+    assert read_lines(folder) == read_lines(whole_run)
+    assert (folder / "episodes.csv").read_bytes() == (whole_run / "episodes.csv").read_bytes()
 
 
 def test_checkpoints_kept_are_the_newest_and_the_best(tmp_path: Path) -> None:
@@ -185,9 +206,10 @@ def test_an_interrupted_write_leaves_the_old_checkpoint(tmp_path: Path, monkeypa
     assert not list(tmp_path.glob(".step*"))
 
 
-def test_a_stop_during_an_evaluation_keeps_it_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_during_an_evaluation_keeps_it_due(
+    tmp_path: Path, whole_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = tiny_config()
-    whole = gdi.train(config, tmp_path / "whole")
     evaluate = Evaluator.evaluate
 
     def interrupted(self: Evaluator, *args: Any) -> Any:
@@ -200,7 +222,7 @@ def test_a_stop_during_an_evaluation_keeps_it_due(tmp_path: Path, monkeypatch: p
         assert not part.finished
     monkeypatch.undo()
     resumed = gdi.train(config, tmp_path / "part", resume=True)
-    assert read_lines(resumed.run_dir) == read_lines(whole.run_dir)
+    assert read_lines(resumed.run_dir) == read_lines(whole_run)
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, is_poisoned: Any) -> None:
@@ -272,9 +294,9 @@ def test_a_theta_that_is_not_finite_ends_as_divergence_in_an_evaluation_too(
 
 @pytest.mark.parametrize("gone", ["checkpoints", "checkpoints/step-*"])
 def test_a_run_whose_checkpoints_are_gone_keeps_its_logs(
-    tmp_path: Path, gone: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, whole_run: Path, gone: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = gdi.train(tiny_config(), tmp_path / "run").run_dir
+    folder = shutil.copytree(whole_run, tmp_path / "run")
     (folder / "checkpoints" / "best.json").unlink()
     for path in folder.glob(gone):
         shutil.rmtree(path)
@@ -283,7 +305,7 @@ def test_a_run_whose_checkpoints_are_gone_keeps_its_logs(
     assert (folder / "metrics.jsonl").read_bytes() == before
 
 
-def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path) -> None:
+def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path, whole_run: Path) -> None:
     """Also where a line of the log stands already at the step of that checkpoint."""
     config = tiny_config()
     folder = gdi.train(config, tmp_path / "run", console=stop_after(300)).run_dir
@@ -294,8 +316,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path) -
     for path in folder.glob("checkpoints/step-*"):
         shutil.rmtree(path)
     resumed = gdi.train(config, folder, resume=True)
-    whole = gdi.train(config, tmp_path / "whole")
-    assert read_lines(resumed.run_dir) == read_lines(whole.run_dir)
+    assert read_lines(resumed.run_dir) == read_lines(whole_run)
 
 
 def test_what_cannot_be_read_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

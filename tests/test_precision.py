@@ -30,15 +30,15 @@ SHAPE, ACTIONS = (84, 84, 4), 18
 
 
 def atari(game: str = "pong", precision: str = "bfloat16", torso: str = "nature") -> Config:
-    config = make_config("gdi-i3", game, scale="atari-cpu", steps=400, seed=5)
+    config = make_config("gdi-i3", game, scale="atari-cpu", steps=200, seed=5)
     return replace(
         config,
-        env=replace(config.env, num_envs=4),
+        env=replace(config.env, num_envs=2, max_episode_steps=30),  # a whole game of Pong takes a thousand
         network=replace(config.network, torso=torso, hidden_units=32, lstm_units=16),
-        data=replace(config.data, batch_size_sequences=4, sequence_steps=5),
-        evaluation=replace(config.evaluation, every_steps=400, episodes=1),
+        data=replace(config.data, batch_size_sequences=2, sequence_steps=5),
+        evaluation=replace(config.evaluation, every_steps=200, episodes=1),
         run=replace(
-            config.run, threads=1, precision=precision, log_every_steps=100, checkpoint_every_steps=200, workers=2
+            config.run, threads=1, precision=precision, log_every_steps=50, checkpoint_every_steps=100, workers=2
         ),
     )
 
@@ -51,7 +51,7 @@ def network_of(config: Config) -> AgentNetwork:
 
 def played(game: str, steps: int = 20) -> Seen:
     """Real frames under random play in two copies of a game, after its first seconds."""
-    env = make_env(replace(atari(game).env, num_envs=2), threads=1)
+    env = make_env(replace(atari(game).env, max_episode_steps=0), threads=1)
     rng = np.random.default_rng(0)
     env.reset(0)
     frames = [env.step(rng.integers(env.spec.num_actions, size=2)).obs.copy() for _ in range(60 + steps + 3)][60:]
@@ -112,7 +112,7 @@ def test_the_probability_acted_with_is_the_learners() -> None:
         torch.from_numpy(window.index[:-1]),
     )
     with torch.no_grad():
-        advantage = network(x, network.initial_state(4)).head.advantage
+        advantage = network(x, network.initial_state(config.env.num_envs)).head.advantage
     probs = policy.log_probs(advantage, torch.tensor(index).expand(*advantage.shape[:2], 3)).exp()
     taken = probs.gather(-1, torch.from_numpy(window.action)[..., None])[..., 0]
     np.testing.assert_allclose(window.behavior_prob, taken.numpy(), rtol=1e-3)

@@ -64,28 +64,26 @@ STOPS = [(name, 700) for name in CASES] + [("feed-forward", steps) for steps in 
 
 
 @pytest.mark.parametrize(("name", "steps"), STOPS)
-def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, name: str, steps: int) -> None:
+def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, whole_run: Path, name: str, steps: int) -> None:
     config = CASES[name]
-    whole = gdi.train(config, tmp_path / "whole")
+    whole = whole_run if config == tiny_config() else gdi.train(config, tmp_path / "whole").run_dir
     part = gdi.train(config, tmp_path / "part", console=stop_after(steps))
     assert not part.finished
     assert steps <= part.steps
     resumed = gdi.train(config, tmp_path / "part", resume=True)
     assert resumed.finished
-    assert read_lines(resumed.run_dir) == read_lines(whole.run_dir)
-    assert (resumed.run_dir / "episodes.csv").read_bytes() == (whole.run_dir / "episodes.csv").read_bytes()
-    for key, value in network_of(whole.run_dir).items():
+    assert read_lines(resumed.run_dir) == read_lines(whole)
+    assert (resumed.run_dir / "episodes.csv").read_bytes() == (whole / "episodes.csv").read_bytes()
+    for key, value in network_of(whole).items():
         np.testing.assert_array_equal(value, network_of(resumed.run_dir)[key])
 
 
-def test_the_run_folder_has_everything(tmp_path: Path) -> None:
-    config = tiny_config()
-    result = gdi.train(config, tmp_path / "run")
-    assert read_config(result.run_dir) == config
-    assert list((result.run_dir / "tensorboard").glob("events.*"))
-    with (result.run_dir / "episodes.csv").open() as file:
+def test_the_run_folder_has_everything(whole_run: Path) -> None:
+    assert read_config(whole_run) == tiny_config()
+    assert list((whole_run / "tensorboard").glob("events.*"))
+    with (whole_run / "episodes.csv").open() as file:
         rows = list(csv.DictReader(file))
-    lines = [line for line in read_lines(result.run_dir) if line["kind"] == "train"]
+    lines = [line for line in read_lines(whole_run) if line["kind"] == "train"]
     assert len(rows) == lines[-1]["episodes"] > 50
     assert all(0 <= float(row["epsilon"]) <= 1 for row in rows)
     health = [
@@ -177,18 +175,18 @@ def test_training_in_a_thread_works(tmp_path: Path) -> None:
     assert done == [400]
 
 
-def test_evaluating_more_often_does_not_change_training(tmp_path: Path) -> None:
+def test_evaluating_more_often_does_not_change_training(tmp_path: Path, whole_run: Path) -> None:
     config = tiny_config()
     often = replace(config, evaluation=replace(config.evaluation, every_steps=300, episodes=2))
-    one, two = gdi.train(config, tmp_path / "seldom"), gdi.train(often, tmp_path / "often")
-    for name, value in network_of(one.run_dir).items():
+    two = gdi.train(often, tmp_path / "often")
+    for name, value in network_of(whole_run).items():
         np.testing.assert_array_equal(value, network_of(two.run_dir)[name])
 
 
 def test_learning_on_the_chain(tmp_path: Path) -> None:
     """The chain pays only at its far end: a uniform policy gets there in about one try of 256."""
-    config = tiny_config("Toy/Chain-v0", steps=30_000, replay=4, learning_rate=3e-3)
-    config = replace(config, evaluation=replace(config.evaluation, every_steps=30_000, episodes=16))
+    config = tiny_config("Toy/Chain-v0", steps=15_000, replay=4, learning_rate=3e-3)
+    config = replace(config, evaluation=replace(config.evaluation, every_steps=15_000, episodes=16))
     result = gdi.train(config, tmp_path / "run")
     assert result.evaluation is not None
     assert result.evaluation.mean >= 0.9
