@@ -1,48 +1,51 @@
-# `make demo` and `make test` do all their own set-up, in .venv, from a fresh clone with Python >= 3.10 and make.
+# `make demo` and `make test` install what they need into .venv. They need a fresh clone, Python >= 3.10 and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Everything goes through the pins; torch first and by its pin, so that no other package pulls another build in.
+# Every install uses the pins. torch comes first, so that no other package pulls in another build of it.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: help setup demo test test-fast lint typecheck bench bench-atari bench-minatar bench-minatar-quick bench-ray clean
 
 help:
-	@echo "make demo       train GDI on MinAtar Breakout, live, in a few minutes (runs/demo)"
-	@echo "make test       lint, types and all tests"
-	@echo "make test-fast  the inner loop: all but Ray, the long Atari tables and kills"
-	@echo "make bench      training speed beside Stable-Baselines3's PPO"
-	@echo "make bench-atari  the same on Atari, beside sb3-contrib's RecurrentPPO"
-	@echo "make bench-minatar-quick  GDI beside PPO on two MinAtar games, in minutes"
-	@echo "make bench-minatar  the whole sweep with the paper's ablation afresh, in many hours; it resumes"
-	@echo "make bench-ray  training speed on Ray beside the local runtime"
-	@echo "make setup      only install, into .venv"
-	@echo "make lint / typecheck / clean"
+	@echo "make demo                 train GDI on MinAtar Breakout with a live display (a few minutes; in runs/demo)"
+	@echo "make setup                install everything into .venv"
+	@echo "make test                 run lint, type checks and all tests"
+	@echo "make test-fast            run lint, type checks and the quick tests (without Ray, long Atari tables and kills)"
+	@echo "make lint                 run ruff"
+	@echo "make typecheck            run mypy"
+	@echo "make bench                compare training speed with Stable-Baselines3's PPO"
+	@echo "make bench-atari          compare training speed on Atari with sb3-contrib's RecurrentPPO"
+	@echo "make bench-ray            compare training speed on Ray with the local runtime"
+	@echo "make bench-minatar-quick  compare GDI with PPO on two MinAtar games (minutes; can be resumed)"
+	@echo "make bench-minatar        rerun the full sweep, including the ablations (many hours; can be resumed)"
+	@echo "make clean                remove .venv and caches"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# The core package: enough to train.
+# Install the core package, which is enough to train.
 $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (a minute or two, once)"
 	$(PIP) torch
 	$(PIP) -e .
 	@touch $@
 
-# Core, reports and the tools of development.
+# Install all extras: reports, videos, Ray and development tools.
 $(VENV)/.dev: $(VENV)/.core
 	$(PIP) -e '.[report,video,ray,dev]'
 	@touch $@
 
 setup: $(VENV)/.dev
 
-# A demo that was interrupted continues; one that is finished shows its result again.
+# An interrupted demo continues. A finished one shows its result again.
 demo: $(VENV)/.core
 	$(BIN)/gdi train gdi-i3 --env MinAtar/Breakout-v0 --steps 600000 --seed 1 --run-dir runs/demo --resume
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 
 typecheck: $(VENV)/.dev
 	$(BIN)/mypy
@@ -62,7 +65,7 @@ bench-atari: $(VENV)/.dev
 bench-ray: $(VENV)/.dev
 	$(BIN)/python benchmarks/ray_speed.py
 
-# Both resume: what is finished is skipped, and Ctrl-C is safe.
+# Both skip finished runs, so Ctrl-C is safe.
 bench-minatar: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.minatar_sweep --results runs/minatar/results
 	$(BIN)/python -m benchmarks.minatar_sweep.analysis --results runs/minatar/results --out runs/minatar

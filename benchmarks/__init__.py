@@ -1,1 +1,1 @@
-"""Measurements of this project: speed (`speed.py`, `atari.py`, `scores.py`) and learning (`minatar_sweep/`)."""
+"""Benchmarks of speed (`speed.py`, `atari.py`, `scores.py`, `ray_*.py`) and learning (`minatar_sweep/`)."""

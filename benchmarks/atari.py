@@ -1,13 +1,14 @@
-"""Atari training speed: GDI-I3 beside sb3-contrib's RecurrentPPO, in one run, in turns, and beside its own ceiling.
+"""Atari training speed: GDI-I3 compared with sb3-contrib's RecurrentPPO, and with its own ceiling.
 
 Equal for all: Breakout under the `paper` protocol stepped by the same code, 16 environments, the torso of Mnih et al.
-2015 with 512 dense units, an LSTM of 256, every sample trained twice. Ours is measured in float32 and, where the CPU
-has it, with a bfloat16 torso, each beside its own ceiling. RecurrentPPO, in float32, is measured twice: arranged as
-ours (one LSTM, 20-step sequences, 320 transitions a gradient step), and with its own defaults for all of that. Each
-trains in a process of its own, several times in turns, so that a machine that slows down for a while slows all; each
-measurement is the median of five slices, and the ratio of the medians is the result. Unequal: ours asks the C library
-to keep freed memory, as every run does, and writes no log here; PPO logs, and trains on steps that are resets, too.
-The ceiling is that of ``gdi bench``: our own network's kernels with nothing around them.
+2015 with 512 dense units, an LSTM of 256, and two training passes per sample. GDI-I3 is measured in float32 and, if
+the CPU has it, with a bfloat16 torso. Each variant has its own ceiling. RecurrentPPO, in float32, is measured twice.
+One variant has our settings (one LSTM, 20-step sequences, 320 transitions per gradient step), the other its defaults.
+
+Each side trains in its own process, several times in turns, so a machine that slows down for a while slows all sides.
+A measurement is the median of five slices, and the result is the ratio of the medians. Two things differ. Ours makes
+the C library keep freed memory, as every run does, and writes no log here. PPO logs, and also trains on reset steps.
+The ceiling is that of ``gdi bench``: our network's kernels with nothing around them.
 
     python benchmarks/atari.py [--seconds 40] [--rounds 3] [--json]
 """
@@ -22,7 +23,7 @@ import time
 
 import torch
 
-from rounds import SPEED, in_turns, machine, median
+from interleaved import SPEED, machine, median, run_interleaved
 
 GAME = "breakout"
 ENVS, ROLLOUT, BATCH_SEQUENCES, PASSES = 16, 20, 16, 2
@@ -31,7 +32,7 @@ KEYS = (SPEED, "ceiling_steps_per_second", "fraction_of_ceiling", "fraction_of_r
 LABELS = {
     "gdi": "gdi-i3",
     "gdi-bfloat16": "gdi-i3, bfloat16 torso",
-    "ppo": "RecurrentPPO, arranged as ours",
+    "ppo": "RecurrentPPO, our settings",
     "ppo-defaults": "RecurrentPPO, its defaults",
 }
 GDI = [
@@ -44,13 +45,13 @@ GDI = [
 
 
 def time_ppo(seconds: float, *, defaults: bool) -> dict[str, float]:
-    """Steps per second of RecurrentPPO.learn, arranged as ours or with the library's defaults."""
+    """Return the steps per second of RecurrentPPO.learn, with our settings or the library's defaults."""
     from sb3_contrib import RecurrentPPO
 
     from gdi.config import EnvConfig
-    from peers import Games, silence
+    from peers import Sb3VecEnv, silence
 
-    games = Games(EnvConfig("ALE/Breakout-v5", ENVS, protocol="paper"))
+    games = Sb3VecEnv(EnvConfig("ALE/Breakout-v5", ENVS, protocol="paper"))
     torch.set_num_threads(os.cpu_count() or 1)
     model = RecurrentPPO(
         "CnnLstmPolicy",
@@ -59,7 +60,7 @@ def time_ppo(seconds: float, *, defaults: bool) -> dict[str, float]:
         policy_kwargs={
             "features_extractor_kwargs": {"features_dim": 512},
             "lstm_hidden_size": 256,
-            # One LSTM, as ours; by default actor and critic have one each.
+            # One LSTM, as in ours. By default actor and critic have one each.
             **({} if defaults else {"net_arch": [], "shared_lstm": True, "enable_critic_lstm": False}),
         },
         **({} if defaults else {"n_steps": ROLLOUT, "batch_size": ROLLOUT * BATCH_SEQUENCES}),
@@ -67,7 +68,7 @@ def time_ppo(seconds: float, *, defaults: bool) -> dict[str, float]:
         seed=0,
     )
     silence(model)
-    model.learn(4 * ENVS * ROLLOUT)  # first times are not training
+    model.learn(4 * ENVS * ROLLOUT)  # warm up before the measurement
     rates = []
     for _ in range(SLICES):
         before, begin = games.transitions, time.perf_counter()
@@ -87,14 +88,14 @@ def main() -> None:
     if args.agent:
         print(json.dumps(time_ppo(args.seconds, defaults=args.agent == "ppo-defaults")))
         return
-    from gdi.networks.precision import computes_bfloat16
+    from gdi.networks.precision import has_native_bfloat16
 
     seconds = ["--seconds", str(args.seconds)]
     ours = {"gdi": ["-m", "gdi.cli.main", *GDI, *seconds]}
-    if computes_bfloat16(torch.device("cpu")):
+    if has_native_bfloat16(torch.device("cpu")):
         ours["gdi-bfloat16"] = [*ours["gdi"], "--run.precision", "bfloat16"]
     theirs = {agent: [__file__, "--agent", agent, *seconds] for agent in ("ppo", "ppo-defaults")}
-    found = in_turns({**ours, **theirs}, args.rounds)
+    found = run_interleaved({**ours, **theirs}, args.rounds)
     medians = {
         agent: {key: round(median(found, agent, key), 3) for key in KEYS if key in found[agent][0]} for agent in found
     }

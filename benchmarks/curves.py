@@ -1,8 +1,8 @@
-"""A run's learning curve as CSV and PNG, from its run folder: what docs/results shows.
+"""A run's learning curve as CSV and PNG, made from its run folder for docs/results.
 
     python benchmarks/curves.py RUN_DIR OUT_STEM
 
-writes OUT_STEM.csv, one row per log line of training and per evaluation, and OUT_STEM.png.
+writes OUT_STEM.csv, with one row per log line of training and per evaluation, and OUT_STEM.png.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from gdi.runtime.folder import read_config
-from gdi.runtime.runlog import read_metrics
+from gdi.runtime.run_log import read_metrics
 from gdi.scores.games import GAMES, find_game
 from gdi.scores.reference import load_reference
 

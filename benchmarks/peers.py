@@ -1,4 +1,4 @@
-"""What the comparisons with Stable-Baselines3 share: our vector environments as it sees them, and no log of its own."""
+"""Common code for comparisons with Stable-Baselines3: an environment adapter and a silent logger."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ from gdi.networks import FrameHistory
 
 
 def silence(model: BaseAlgorithm) -> None:
-    """Stable-Baselines3 leaves a new folder in the temporary directory at every ``learn``, unless a logger is given."""
+    """Give the model an empty logger.
+
+    Otherwise Stable-Baselines3 leaves a new folder in the temporary directory at every ``learn``.
+    """
     model.set_logger(Logger(None, []))
 
 
-class Games(VecEnv):
-    """Channel-first images: bytes stay bytes (SB3 scales them), booleans become floats.
+class Sb3VecEnv(VecEnv):
+    """Our vector environments as Stable-Baselines3's VecEnv, with channel-first images.
 
-    Both sides of a comparison step this same code. A reset takes a step of its own and is no transition, for both
-    sides; ``transitions`` counts the others.
+    Bytes stay bytes, because SB3 scales them, and booleans become floats. Both sides of a comparison step this same
+    code. For both sides a reset takes a separate step, which is not a transition. ``transitions`` counts the other
+    steps.
     """
 
     def __init__(self, config: EnvConfig) -> None:
@@ -39,7 +43,7 @@ class Games(VecEnv):
         self.resets = np.zeros(config.num_envs, bool)
 
     def _obs(self, obs: Any, starts: Any) -> Any:
-        # A copy: what the history returns is overwritten at the next step, and SB3 keeps it longer.
+        # Copy the observation. The history overwrites it at the next step, and SB3 keeps it longer.
         return np.array(self._history.observe(obs, starts).transpose(0, 3, 1, 2), self._dtype, order="C")
 
     def reset(self) -> Any:

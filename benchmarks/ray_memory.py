@@ -1,8 +1,8 @@
 """Memory of a run on Ray over time: the object store and every process, as CSV and as a figure.
 
-A training runs for so many minutes; every ten seconds the machine's shared memory beyond what it was before, which is
-the part of the object store that was ever used, and the private memory of every process of the run are written down
-(from /proc, so on Linux only).
+A run trains for some minutes. Every ten seconds this records the private memory of each process of the run. It also
+records the growth of the machine's shared memory since the start, which is the used part of the object store. All
+values come from /proc, so this works only on Linux.
 
     python benchmarks/ray_memory.py OUT [--minutes 15] [--actors 2] [--env MinAtar/Breakout-v0]
 """
@@ -48,7 +48,7 @@ def descendants(root: int) -> list[int]:
 
 
 def private_bytes(pid: int) -> tuple[str, int] | None:
-    """The process's name, and the memory that it shares with nobody; None once it is gone."""
+    """Return the process's name and its unshared memory, or None if it has ended."""
     try:
         name = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0].split("/")[-1].split(" ")[0]
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
@@ -59,7 +59,7 @@ def private_bytes(pid: int) -> tuple[str, int] | None:
 
 
 def watch(training: subprocess.Popen[bytes], seconds: float, shared_before: int) -> list[dict[str, float]]:
-    """One row per look: seconds, and MiB by name (processes of one kind are added up)."""
+    """Record one row per sample: seconds, and MiB by name, summed over processes of one kind."""
     begin, rows = time.monotonic(), []
     while (now := time.monotonic() - begin) < seconds:
         if training.poll() is not None:
@@ -76,7 +76,7 @@ def watch(training: subprocess.Popen[bytes], seconds: float, shared_before: int)
 
 
 def kept(rows: list[dict[str, float]]) -> list[str]:
-    """Names that are worth a column: more than 50 MiB at some time, and the object store."""
+    """Return the names that deserve a column: the object store, and those above 50 MiB at some time."""
     names = sorted({name for row in rows for name in row} - {"seconds", OBJECT_STORE})
     return [OBJECT_STORE, *(name for name in names if max(row.get(name, 0.0) for row in rows) > 50)]
 

@@ -1,11 +1,14 @@
-"""Training speed on Ray beside the local runtime on the same cores, in turns.
+"""Training speed on Ray compared with the local runtime on the same cores, in turns.
 
-Equal for all: the game, the preset, the batches, and how often each sample is trained. On Ray the environments are
-shared out over 1, 2 and 4 actors beside one learner, each process with one thread; the local runtime has all cores in
-one process. More actors mean smaller batches for the network that acts, with or without Ray. So each number of actors
-has a local run of its own besides the whole one: with as many environments as one of those actors has, which makes the
-same calls for every step. Evaluations and checkpoints are off; the clock runs from one line of the log to another, so
-that starting processes is not counted. A loss is 1 - Ray / local, of the medians over the rounds.
+Equal for all: the game, the preset, the batches, and the number of passes per sample. On Ray 1, 2 or 4 actors share
+the environments, and there is one learner. Each of these processes has one thread. The local runtime has all cores in
+one process.
+
+More actors mean smaller batches for the acting network, with or without Ray. Each number of actors therefore has a
+second local run, with as many environments as one of those actors has. That run makes the same calls for every step.
+
+Evaluations and checkpoints are off. The time is taken between two log lines, so it excludes the start of processes. A
+loss is 1 - Ray / local, computed from the medians over the rounds.
 
     python benchmarks/ray_speed.py [--env MinAtar/Breakout-v0] [--steps 100000] [--rounds 3] [--json]
 """
@@ -18,17 +21,20 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from rounds import SPEED, in_turns, machine, median
+from interleaved import SPEED, machine, median, run_interleaved
 
 ACTORS = (1, 2, 4)
 SIDES = [f"{runtime}/{actors}" for actors in ACTORS for runtime in ("local", "ray")]
 
 
 def measure(side: str, env: str, steps: int) -> dict[str, float]:
-    """One training. ``side`` is ray and the number of actors, or local with the environments of one of so many."""
+    """Measure one training run.
+
+    ``side`` is ray with a number of actors, or local with the environments of one of so many actors.
+    """
     import gdi
     from gdi.placement import PlacementConfig
-    from gdi.runtime.runlog import read_metrics
+    from gdi.runtime.run_log import read_metrics
 
     runtime, actors = side.split("/")
     config = gdi.make_config("gdi-i3", env, steps=steps, seed=0)
@@ -45,7 +51,7 @@ def measure(side: str, env: str, steps: int) -> dict[str, float]:
         else:
             gdi.train(config, run_dir, runtime="ray", placement=PlacementConfig(actors=int(actors)))
         lines = read_metrics(run_dir, "train")
-    # From the fourth line on every window is trained as often as later ones; the last is shorter.
+    # From the fourth line on, each window is trained as often as all later ones. The last line is shorter.
     first, last = lines[3], lines[-2]
     seconds = last["clock"]["seconds"] - first["clock"]["seconds"]
     lag = [line["actor/parameter_lag_updates"] for line in lines[4:-1]]
@@ -69,7 +75,7 @@ def main() -> None:
         print(json.dumps(measure(args.side, args.env, args.steps)))
         return
     again = ["--env", args.env, "--steps", str(args.steps)]
-    found = in_turns({side: [__file__, "--side", side, *again] for side in SIDES}, args.rounds)
+    found = run_interleaved({side: [__file__, "--side", side, *again] for side in SIDES}, args.rounds)
     if args.json:
         print(json.dumps({"env": args.env, "machine": machine(), "rounds": found}))
         return

@@ -1,4 +1,4 @@
-"""How fast `gdi scores` answers: a file of 57 games, and 5 seeds of them with 2,000 bootstrap replicates.
+"""The response time of `gdi scores` for 57 games, and for 5 seeds of them with 2,000 replicates.
 
 python benchmarks/scores.py
 """
@@ -29,7 +29,7 @@ def main() -> None:
         for path, seeds in ((one, 1), (five, 5)):
             rows = [f"{game},{seed},{rng.uniform(0, 1e4):.1f}" for game in GAMES for seed in range(seeds)]
             path.write_text("\n".join(["game,seed,score", *rows]) + "\n")
-        seconds(str(one))  # once for the disk's sake
+        seconds(str(one))  # fill the disk cache
         print(f"57 games, no bootstrap                {seconds(str(one)):6.2f} s")
         print(f"57 games x 5 seeds, 2,000 replicates  {seconds(str(five), '--replicates', '2000'):6.2f} s")
 

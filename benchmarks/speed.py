@@ -1,10 +1,10 @@
-"""Training speed on MinAtar Breakout: GDI-I3 beside Stable-Baselines3's PPO, in one run, in turns.
+"""Training speed on MinAtar Breakout: GDI-I3 compared with Stable-Baselines3's PPO, in turns.
 
 Equal for both: the torso (one 3x3 convolution of 16 filters, 128 dense units), 64 environments stepped by the same
-code, 20-step rollouts, 1,280 transitions a gradient step, and 8 gradient passes over every sample. Each side trains in
-a process of its own, several times in turns, so that a machine that slows down for a while slows both; the ratio of the
-medians is the result. Evaluation and checkpoints are off for both, and each warms up before the clock starts. Ours asks
-the C library to keep freed memory (``gdi.runtime.memory``), as every run of it does; nothing is done to theirs.
+code, 20-step rollouts, 1,280 transitions per gradient step, and 8 gradient passes per sample. Each side trains in its
+own process, several times in turns, so a machine that slows down for a while slows both. The result is the ratio of
+the medians. Evaluation and checkpoints are off for both, and each side warms up before the measurement. Ours makes the
+C library keep freed memory (``gdi.runtime.malloc``), as every run does. Theirs is unchanged.
 
     python benchmarks/speed.py [--steps 60000] [--rounds 5] [--json]
 """
@@ -18,19 +18,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rounds import SPEED, in_turns, machine, median
+from interleaved import SPEED, machine, median, run_interleaved
 
 ENV = "MinAtar/Breakout-v0"
 ENVS, ROLLOUT, PASSES, HIDDEN = 64, 20, 8, 128
-LEAST_STEPS = 25_000  # two lines of a log that has one every 10,000 steps
+LEAST_STEPS = 25_000  # gives two log lines, because there is one every 10,000 steps
 
 
 def time_gdi(steps: int) -> float:
-    """Steps per second of a whole training run."""
+    """Return the steps per second of a whole training run."""
     from dataclasses import replace
 
     import gdi
-    from gdi.runtime.runlog import read_metrics
+    from gdi.runtime.run_log import read_metrics
 
     config = gdi.make_config("gdi-i3", ENV, scale="minatar", steps=steps, seed=0)
     data = replace(config.data, sequence_steps=ROLLOUT, batch_size_sequences=ENVS, replay=PASSES)
@@ -45,13 +45,13 @@ def time_gdi(steps: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         run_dir = gdi.train(config, Path(folder) / "run").run_dir
         lines = read_metrics(run_dir, "train")
-    # From the first line of the log to the last: imports and other first times are not training.
+    # Measure from the first log line to the last, which excludes imports and warm-up.
     first, last = lines[0], lines[-1]
     return (last["steps"] - first["steps"]) / (last["clock"]["seconds"] - first["clock"]["seconds"])
 
 
 def time_ppo(steps: int) -> float:
-    """Steps per second of PPO.learn with the same torso, environments, rollout and passes."""
+    """Return the steps per second of PPO.learn with the same torso, environments, rollout and passes."""
     import gymnasium
     import torch
     from stable_baselines3 import PPO
@@ -59,7 +59,7 @@ def time_ppo(steps: int) -> float:
     from torch import nn
 
     from gdi.config import EnvConfig
-    from peers import Games, silence
+    from peers import Sb3VecEnv, silence
 
     class Features(BaseFeaturesExtractor):
         def __init__(self, space: gymnasium.Space[Any]) -> None:
@@ -71,7 +71,7 @@ def time_ppo(steps: int) -> float:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.layers(x)
 
-    games = Games(EnvConfig(ENV, num_envs=ENVS))
+    games = Sb3VecEnv(EnvConfig(ENV, num_envs=ENVS))
     model = PPO(
         "CnnPolicy",
         games,
@@ -87,7 +87,7 @@ def time_ppo(steps: int) -> float:
         seed=0,
     )
     silence(model)
-    model.learn(ENVS * ROLLOUT * 4)  # first times are not training
+    model.learn(ENVS * ROLLOUT * 4)  # warm up before the measurement
     before, begin = games.transitions, time.perf_counter()
     model.learn(steps, reset_num_timesteps=False)
     return (games.transitions - before) / (time.perf_counter() - begin)
@@ -101,12 +101,14 @@ def main() -> None:
     parser.add_argument("--agent", choices=["gdi", "ppo"], help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.steps < LEAST_STEPS:
-        parser.error(f"--steps must be at least {LEAST_STEPS}: speed is taken between two lines of the log")
+        parser.error(f"--steps must be at least {LEAST_STEPS}: speed is measured between two log lines")
     if args.agent:
         print(json.dumps({SPEED: {"gdi": time_gdi, "ppo": time_ppo}[args.agent](args.steps)}))
         return
     sides = ("gdi", "ppo")
-    found = in_turns({side: [__file__, "--agent", side, "--steps", str(args.steps)] for side in sides}, args.rounds)
+    found = run_interleaved(
+        {side: [__file__, "--agent", side, "--steps", str(args.steps)] for side in sides}, args.rounds
+    )
     ours, theirs = (median(found, side) for side in sides)
     result = {
         "env": ENV,

@@ -1,8 +1,8 @@
 """Your own algorithm: REINFORCE with a learned baseline, in GDI's loop.
 
-Run ``python examples/my_algorithm.py``: it trains on CartPole-v1. The algorithm says what its heads are, how they act
-under λ, and what its loss is; sampling, replay, evaluation, checkpoints and Ray are the loop's. Its one knob, the
-inverse temperature, is an axis of Λ, so that ``search=True`` lets the operator E choose it.
+Run ``python examples/my_algorithm.py`` to train on CartPole-v1. The algorithm defines its heads, how they act under λ,
+and its loss. The loop provides sampling, replay, evaluation, checkpoints and Ray. The only knob is the inverse
+temperature. It is an axis of Λ, so ``search=True`` lets the controller (E) choose it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Heads(nn.Module):
 
 @dataclass(frozen=True)
 class Space:
-    """Λ = (1/τ,), held at 1."""
+    """The index set Λ = (1/τ,), where 1/τ is fixed at 1."""
 
     inverse_tau: AxisConfig = AxisConfig(search=False, high=4.0, block_width=0.1, fixed_value=1.0)
 
 
 @dataclass(frozen=True)
 class ReinforceConfig:
-    """The settings, which stand in the run's config.json; ``knobs`` are the components of λ that it reads."""
+    """The settings, which the run saves in config.json; ``knobs`` are the components of λ that are read."""
 
     knobs: ClassVar[tuple[str, ...]] = ("inverse_tau",)
     discount: float = 0.99
@@ -53,7 +53,10 @@ class ReinforceConfig:
 
 
 class Reinforce(Algorithm):
-    """∇ −(G_t − V(s_t))·log π(a_t|s_t), with G_t the discounted return up to a bootstrap by V."""
+    """REINFORCE with the loss −(G_t − V(s_t))·log π(a_t|s_t).
+
+    G_t is the discounted return until the end of the sequence, where V bootstraps it.
+    """
 
     def __init__(self, config: ReinforceConfig) -> None:
         self.config = config
@@ -80,7 +83,10 @@ class Reinforce(Algorithm):
 
 
 def make_config(env: str, *, steps: int, seed: int = 0) -> Config:
-    """Every sequence is trained once and at once: REINFORCE has no correction for old data."""
+    """Return a config that trains every sequence once and at once.
+
+    REINFORCE has no correction for old data.
+    """
     config = gdi.make_config("fixed", env, steps=steps, seed=seed)
     return replace(
         config,
@@ -97,7 +103,7 @@ def make_config(env: str, *, steps: int, seed: int = 0) -> Config:
             pull_every_steps=1,
         ),
         optimizer=OptimizerConfig(learning_rate=1.5e-3, warmup_updates=0, weight_decay=0.0),
-        run=replace(config.run, threads=1),  # so small a network gains nothing from a second one
+        run=replace(config.run, threads=1),  # such a small network gains nothing from a second thread
     )
 
 

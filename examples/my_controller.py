@@ -1,7 +1,7 @@
-"""Your own controller: P_Λ remembers the λ of the best recent episodes and proposes near them, on GDI-I3.
+"""Your own controller: it proposes λ near those of the best recent episodes, on GDI-I3.
 
-Run ``python examples/my_controller.py``: it trains on CartPole-v1. A controller proposes λ for the next episodes and
-observes the returns of those that ended; only ``observe`` learns. Its state is in every checkpoint.
+Run ``python examples/my_controller.py`` to train on CartPole-v1. A controller proposes λ for the next episodes and
+observes the returns of those that ended. Only ``observe`` learns. Every checkpoint contains the controller's state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gdi.types import EpisodeEnd, Index, State
 
 @dataclass(frozen=True)
 class EliteConfig:
-    """The settings, which stand in the run's config.json."""
+    """The settings, which the run saves in config.json."""
 
     memory: int = 64
     elite: int = 8
@@ -31,9 +31,12 @@ class EliteConfig:
 
 
 class Elite:
-    """A cross-entropy search: uniform with probability ``explore``, else near one of the best recent episodes' λ."""
+    """A cross-entropy search over λ.
 
-    slots = 1  # environments are alike
+    A proposal is uniform with probability ``explore``, and otherwise near the λ of one of the best recent episodes.
+    """
+
+    slots = 1  # all environments are alike
 
     def __init__(self, config: EliteConfig, space: IndexSpace, rng: np.random.Generator) -> None:
         self._config, self._space, self._rng = config, space, rng
@@ -61,7 +64,7 @@ class Elite:
             self._seen = np.vstack([self._seen, row])[-self._config.memory :]
 
     def belief(self) -> list[Belief]:
-        return []  # nothing per block to draw
+        return []  # this controller has no estimates per block
 
     def state_dict(self) -> State:
         return {"rng": self._rng.bit_generator.state, "seen": self._seen}

@@ -1,4 +1,4 @@
-"""Shared by all tests: one torch thread each, one Ray a process, and an order that keeps two workers busy."""
+"""Shared fixtures, with one torch thread per test, one Ray per process, and long tests first."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import torch
 import gdi
 from helpers import tiny_config
 
-LONGEST_FIRST = ("ray", "kill", "atari_tables")  # the others are left for whoever is done
+LONGEST_FIRST = ("ray", "kill", "atari_tables")  # other tests fill the gaps
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first, so that no worker is left alone with it at the end.
+    """Run the longest tests first, so that no worker ends alone with them.
 
-    Before all come those that need a Ray of their own: they would end the one that the others share.
+    Tests that need their own Ray come before all others, because they would end the shared one.
     """
 
     def rank(item: pytest.Item) -> int:
@@ -33,39 +33,45 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
-    """So that parallel test processes do not fight over the cores."""
+    """Use one torch thread, so that parallel test processes do not compete for cores."""
     torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run of ``tiny_config()`` that nothing disturbed. For comparison only: do not write to it."""
+    """Return the folder of an undisturbed run of ``tiny_config()``.
+
+    It is for comparison only: do not write to it.
+    """
     torch.set_num_threads(1)
     return gdi.train(tiny_config(), tmp_path_factory.mktemp("whole") / "run").run_dir
 
 
 @pytest.fixture(scope="session")
 def flag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file that tells ray_worlds whether to hang."""
-    return tmp_path_factory.mktemp("worlds") / "flag"
+    """Return the file that tells ray_envs whether to hang."""
+    return tmp_path_factory.mktemp("envs") / "flag"
 
 
 @pytest.fixture
 def shared_ray(flag: Path) -> None:
-    """One Ray for most tests of a process; training connects to what is there. Its workers know ray_worlds."""
+    """Start one Ray for most tests of a process, to which training connects.
+
+    Its workers can import ray_envs.
+    """
     import ray
 
     if not ray.is_initialized():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("RAY_WORLDS_FLAG", str(flag))
+            patch.setenv("RAY_ENVS_FLAG", str(flag))
             patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-            priority = {"worker_niceness": 0}  # as a run's own Ray has it
+            priority = {"worker_niceness": 0}  # as in a run's own Ray
             ray.init(address="local", num_cpus=8, include_dashboard=False, log_to_driver=False, _system_config=priority)
 
 
 @pytest.fixture
 def own_ray() -> None:
-    """No Ray is there: the test starts its own."""
+    """Shut Ray down, so that the test starts its own."""
     import ray
 
     ray.shutdown()

@@ -1,4 +1,4 @@
-"""Small configs and windows that many tests share."""
+"""Small configs, windows and consoles that many tests share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gdi.types import EpisodeEnd, Window
 def tiny_config(
     env: str = "MinAtar/Breakout-v0", preset: str = "gdi-i3", *, steps: int = 2000, **settings: Any
 ) -> Config:
-    """A run of a second or two: few environments, short windows, a small network."""
+    """Return the config of a run of one or two seconds: few environments, short windows, a small network."""
     config = make_config(preset, env, steps=steps, seed=7)
     sizes = {
         "batch_size_sequences": 8,
@@ -51,7 +51,10 @@ def tiny_config(
 
 
 def change(config: Config, **settings: Any) -> Config:
-    """The config with these fields of data, optimizer, learner, run or network, whichever has one of that name."""
+    """Return the config with these fields changed, in whichever section has a field of that name.
+
+    The sections are data, optimizer, learner, run and network.
+    """
     for name, value in settings.items():
         sections = ("data", "optimizer", "learner", "run", "network")
         section = next(section for section in sections if hasattr(getattr(config, section), name))
@@ -68,10 +71,10 @@ def with_lstm(config: Config, units: int = 8) -> Config:
 
 
 def make_actor(env: VectorEnv, config: Config, seed: int = 0) -> tuple[Actor, AgentNetwork]:
-    """An actor whose θ stays as it is; returns it and a network with the same θ."""
+    """Return an actor whose θ never changes, and a network with the same θ."""
     shape, actions = env.spec.observation_shape, env.spec.num_actions
     network = make_network(config, shape, actions, seed)
-    randomise_advantages(network)
+    randomize_advantages(network)
     parameters = ParameterServer({k: v.clone() for k, v in network.state_dict().items()})
     actor = Actor(
         env,
@@ -86,8 +89,8 @@ def make_actor(env: VectorEnv, config: Config, seed: int = 0) -> tuple[Actor, Ag
     return actor, network
 
 
-def randomise_advantages(network: AgentNetwork) -> None:
-    """Advantage heads start at zero; tests of policies and gradients want them different."""
+def randomize_advantages(network: AgentNetwork) -> None:
+    """Randomize the advantage heads, which start at zero, for tests of policies and gradients."""
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for name, parameter in network.named_parameters():
@@ -100,7 +103,7 @@ def collect_windows(actor: Actor, count: int) -> list[Window]:
 
 
 def random_batch(config: Config, spec: Any, batch: int, seed: int = 0) -> Window:
-    """A batch of noise with episodes that end and start as the time convention says."""
+    """Return a batch of noise whose episodes end and start as the time convention says."""
     rng = np.random.default_rng(seed)
     length = config.data.window_steps
     ended = rng.random((length, batch)) < 0.15
@@ -131,7 +134,10 @@ def random_batch(config: Config, spec: Any, batch: int, seed: int = 0) -> Window
 
 
 def transitions(index: torch.Tensor, **fields: torch.Tensor) -> Transitions:
-    """Data for a loss whose network output is given: what was seen does not matter but for λ, [T or T + 1, B, 3]."""
+    """Return data for a loss whose network output is given; of the inputs only λ matters.
+
+    λ has the shape [T or T + 1, B, 3].
+    """
     steps, batch = fields["action"].shape
     if len(index) == steps:
         index = torch.cat([index, index[-1:]])
@@ -140,23 +146,23 @@ def transitions(index: torch.Tensor, **fields: torch.Tensor) -> Transitions:
     return Transitions(seen=Seen(nothing, nothing, nothing, nothing, index), **fields)
 
 
-def read_lines(run_dir: Path) -> list[dict[str, Any]]:
-    """metrics.jsonl without what depends on the clock."""
+def read_metric_lines(run_dir: Path) -> list[dict[str, Any]]:
+    """Return the lines of metrics.jsonl without the values that depend on timing."""
     lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
     for line in lines:
         line.pop("clock")
     return lines
 
 
-def network_of(run_dir: Path) -> dict[str, Any]:
-    """θ in the newest checkpoint, which must be whole."""
+def saved_network(run_dir: Path) -> dict[str, Any]:
+    """Return θ of the newest checkpoint, which must be complete."""
     state = CheckpointStore(run_dir / "checkpoints", 3, pytest.fail).newest()
     assert state is not None
     return dict(state["system"]["learner"]["network"])
 
 
-def fails(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """The command ends with exit code 2, nothing on stdout and one line on stderr, which is returned."""
+def error_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the one stderr line of a command that ends with exit code 2 and prints nothing to stdout."""
     assert main(argv) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -165,8 +171,8 @@ def fails(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return err
 
 
-class Listener:
-    """A console that remembers what it was told."""
+class RecordingConsole:
+    """A console that records its events."""
 
     def __init__(self) -> None:
         self.notices: list[str] = []
@@ -180,8 +186,8 @@ class Listener:
     def close(self) -> None: ...
 
 
-class Stopper(Listener):
-    """A console that sends the process SIGTERM once the run has come that far."""
+class Stopper(RecordingConsole):
+    """A console that sends the process SIGTERM once the run has reached a number of steps."""
 
     def __init__(self, steps: int) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""What the tests of the Ray runtime share: consoles that act while a run goes on, and a look at its processes.
+"""Common code for the tests of the Ray runtime: consoles that act during a run, and process queries.
 
-Every run on Ray starts six processes, of which three import torch: seconds, whatever it does then. So these tests have
-few runs, each of few steps; and a console that waits for a process costs no steps, for the learner waits with it.
+Every run on Ray starts six processes, of which three import torch. That takes seconds, even for a short run, so these
+tests have few runs of few steps. A console that waits for a process costs no steps, because the learner waits as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 from gdi.config import Config
 from gdi.placement import PlacementConfig
 from gdi.runtime.checkpoint import CheckpointStore
-from helpers import Listener
+from helpers import RecordingConsole
 
 QUICK = PlacementConfig(stall_seconds=120.0, hang_seconds=60.0)
 LOCKSTEP = replace(QUICK, lockstep=True)
@@ -30,8 +30,8 @@ TRAIN = [
 ]
 
 
-class At(Listener):
-    """Does something once, when the run has come that far."""
+class At(RecordingConsole):
+    """A console that acts once, when the run has reached a number of steps."""
 
     def __init__(self, steps: int, act: Callable[[], object], stop_at_notice: str = "") -> None:
         super().__init__()
@@ -49,8 +49,8 @@ class At(Listener):
             act()
 
 
-class When(Listener):
-    """Does something once, at the first event of which ``is_it`` holds."""
+class When(RecordingConsole):
+    """A console that acts once, at the first event for which ``is_it`` holds."""
 
     def __init__(self, is_it: Callable[[dict[str, Any]], bool], act: Callable[[], object]) -> None:
         super().__init__()
@@ -64,9 +64,9 @@ class When(Listener):
 
 
 class Both:
-    """Two consoles at once."""
+    """Several consoles as one."""
 
-    def __init__(self, *consoles: Listener) -> None:
+    def __init__(self, *consoles: RecordingConsole) -> None:
         self._consoles = consoles
 
     def event(self, event: dict[str, Any]) -> None:
@@ -79,7 +79,7 @@ class Both:
 
 
 def processes(worker: str) -> list[int]:
-    """Those of this kind that live, in the Ray that this process is connected to."""
+    """Return the ids of live processes of this kind in the connected Ray cluster."""
     from ray._private.state import actors
 
     found = [actor for actor in actors().values() if actor["State"] == "ALIVE"]
@@ -87,7 +87,7 @@ def processes(worker: str) -> list[int]:
 
 
 def niceness_of(worker: str) -> set[int]:
-    """The niceness of all its threads."""
+    """Return the niceness values of all threads of these processes."""
     threads = [int(thread) for pid in processes(worker) for thread in os.listdir(f"/proc/{pid}/task")]
     return {os.getpriority(os.PRIO_PROCESS, thread) for thread in threads}
 
@@ -103,7 +103,7 @@ def newest(run_dir: Path) -> dict[str, Any]:
 
 
 def seldom(config: Config) -> Config:
-    """Checkpoints and evaluations at the end only."""
+    """Return the config with checkpoints and evaluations only at the end."""
     return replace(
         config,
         evaluation=replace(config.evaluation, every_steps=10**6),
@@ -119,5 +119,8 @@ def wait_until(is_so: Callable[[], object], seconds: float = 120.0) -> None:
 
 
 def until_there_are(count: int, worker: str) -> Callable[[], None]:
-    """Waits for the processes, and the run with it: it cannot end before they are there."""
+    """Return a function that waits for the processes.
+
+    The run waits as well, so it cannot end before they exist.
+    """
     return lambda: wait_until(lambda: len(processes(worker)) >= count)

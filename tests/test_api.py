@@ -17,7 +17,7 @@ from gdi.envs import make_env
 from gdi.errors import UserError
 from gdi.seeds import child_seed
 from gdi.types import EpisodeEnd, Index
-from helpers import read_lines, tiny_config, with_lstm
+from helpers import read_metric_lines, tiny_config, with_lstm
 
 ROOT = Path(__file__).parents[1]
 
@@ -156,7 +156,7 @@ def test_documented_metrics_are_logged_and_logged_metrics_documented(tmp_path: P
     page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`([\w/<>.]+)`", page))
     config = with_lstm(tiny_config(preset="gdi-h3", forward_dynamics_scale=0.1, inverse_dynamics_scale=0.1))
-    lines = read_lines(gdi.train(config, tmp_path / "run").run_dir)
+    lines = read_metric_lines(gdi.train(config, tmp_path / "run").run_dir)
     logged = {re.sub("inverse_tau_[12]|epsilon", "<axis>", name) for line in lines for name in line}
     assert logged <= documented, logged - documented
     slashed = {

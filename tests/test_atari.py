@@ -8,7 +8,7 @@ found on the way, and what the tests rely on:
   different generators and cannot be compared; there the tests count.
 - Five games begin with frames that the emulator plays by itself (``name_this_game``: 134). They are no part of the
   episode, and the cut does not count them.
-- In the games used here every first frame is the same, so a frame can be recognised as an episode's first one.
+- In the games used here every first frame is the same, so a frame can be recognized as an episode's first one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gdi.config import EnvConfig
 from gdi.envs import make_env
 from gdi.envs.atari import AtariEnv
 from gdi.envs.names import canonical_env_id
-from gdi.envs.protocols import PROTOCOLS, Protocol
+from gdi.envs.protocols import PROTOCOLS, AtariProtocol
 from gdi.errors import UserError
 from gdi.networks.frames import FrameHistory
 from gdi.scores.games import GAMES
@@ -265,7 +265,7 @@ def test_the_stuck_rule_is_the_ordinary_stacks() -> None:
     ],
     ids=["game-over", "max-steps", "machado-cut", "saber-stuck", "saber-both"],
 )
-def test_a_reset_step_is_no_transition(protocol: Protocol, max_episode_steps: int, steps: int) -> None:
+def test_a_reset_step_is_no_transition(protocol: AtariProtocol, max_episode_steps: int, steps: int) -> None:
     """Every way to end: the next step has no reward and no flag, and shows an episode's first frame."""
     count = 3
     with closing(AtariEnv("ALE/Breakout-v5", count, protocol, max_episode_steps, threads=1)) as env:
@@ -691,7 +691,7 @@ def test_spellings_written_out() -> None:
 
 def test_only_atari_games_are_refused_for_showing_memory() -> None:
     for env_id in ("ALE/Pong-ram-v5", "Pong-ram-v4", "Pong-ramNoFrameskip-v4"):
-        with pytest.raises(UserError, match="memory"):
+        with pytest.raises(UserError, match="RAM observations"):
             canonical_env_id(env_id)
     for env_id in ("mine:Off-Ramp-v0", "Robot-Ramble-v0"):
         assert canonical_env_id(env_id) == env_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ import pytest
 import gdi
 from gdi.cli.main import COMMANDS, main
 from gdi.cli.train import parse, resume_command
-from gdi.config import MultiplicativeWeightsConfig
+from gdi.config import MultiplicativeWeightsConfig, config_from_json, config_to_json
 from gdi.errors import UserError
-from helpers import fails, tiny_config
+from helpers import error_line, tiny_config
 
 TINY = [
     "--env=MinAtar/Breakout-v0",
@@ -149,13 +150,13 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--env", "CartPole-v1", "--network.torso", "resnet"], "impala-deep"),
         (["train", "--env", "CartPole-v1", "--network.torso", "nature"], "use --network.torso auto"),
         (["train", "--env", "CartPole-v1", "--network.lstm-units", "8", "--data.burn-in-steps", "9999"], "memory"),
-        (["train", "--env", "CartPole-v1", "--resume"], "--resume needs --run-dir"),
+        (["train", "--env", "CartPole-v1", "--resume"], "--resume needs a run to continue: add --run-dir"),
         (["train", "--env", "CartPole-v1", "--run.device", "cuda"], "no GPU"),
-        (["train", "--env.id", "CartPole-v1"], "named by --env"),
+        (["train", "--env.id", "CartPole-v1"], "name the environment with --env"),
         (["train", "--env", "ray_nowhere:X-v0"], "no module 'ray_nowhere'"),
         (["train", "--env", "broken_world:X-v0"], "broken_world cannot be imported"),
-        (["train", "--env", ":"], "no module's name"),
-        (["train", "--env", ".foo:X-v0"], "no module's name"),
+        (["train", "--env", ":"], "not a valid module name"),
+        (["train", "--env", ".foo:X-v0"], "not a valid module name"),
         (
             ["train", "--env", "CartPole-v1", "--optimizer.learning-rate", "inf"],
             "learning-rate must be a finite number",
@@ -164,9 +165,9 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--env", "CartPole-v1", "--index-space.inverse-tau-1.high", "inf"], "must be a finite number"),
         (["train", "--env", "CartPole-v1", "--index-space.epsilon.block-width", "1e-12"], "blocks: widen it"),
         (["train", "--env", "CartPole-v1", "--run-dir", "x" * 300], "cannot be a run folder"),
-        (["train", "--env", "CartPole-v1", "--network.hidden-units", "5000000"], "does not fit into memory"),
-        (["evaluate", "x", "--index", "1,b,0.5"], "is not numbers such as"),
-        (["evaluate", "x", "--index", "1,2,1", "--video", "x.mp4"], "no --index with it"),
+        (["train", "--env", "CartPole-v1", "--network.hidden-units", "5000000"], "does not fit in memory"),
+        (["evaluate", "x", "--index", "1,b,0.5"], "is not a list of numbers such as"),
+        (["evaluate", "x", "--index", "1,2,1", "--video", "x.mp4"], "exploration setting (λ): drop --index"),
         (["evaluate"], "run_dir"),
         (["evaluate", "no/such/run"], "no run folder"),
     ],
@@ -181,7 +182,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(
     monkeypatch.chdir(tmp_path / "here")
     if "cuda" in argv:
         monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert message in fails(argv, capsys)
+    assert message in error_line(argv, capsys)
     assert list((tmp_path / "here").iterdir()) == []
 
 
@@ -191,14 +192,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_a_folder_in_use_is_not_touched(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(run_dir)
-    assert "--resume" in fails(["train", *TINY, "--run-dir", str(run_dir)], capsys)
+    assert "--resume" in error_line(["train", *TINY, "--run-dir", str(run_dir)], capsys)
     mine = tmp_path / "thesis"
     mine.mkdir()
     (mine / "chapter1.tex").write_text("precious")
-    assert "not empty" in fails(["train", *TINY, "--run-dir", str(mine)], capsys)
-    assert "not a run folder" in fails(["train", *TINY, "--run-dir", str(mine), "--resume"], capsys)
+    assert "not empty" in error_line(["train", *TINY, "--run-dir", str(mine)], capsys)
+    assert "not a run folder" in error_line(["train", *TINY, "--run-dir", str(mine), "--resume"], capsys)
     (mine / "file").write_text("")
-    assert "is a file" in fails(["train", *TINY, "--run-dir", str(mine / "file")], capsys)
+    assert "is a file" in error_line(["train", *TINY, "--run-dir", str(mine / "file")], capsys)
     assert contents(run_dir) == before
     assert contents(mine) == {"chapter1.tex": b"precious", "file": b""}
 
@@ -217,7 +218,7 @@ def test_resuming_with_another_config_names_the_field(
     run_dir: Path, change: list[str], field: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = contents(run_dir)
-    assert field in fails(["train", *change, "--run-dir", str(run_dir), "--resume"], capsys)
+    assert field in error_line(["train", *change, "--run-dir", str(run_dir), "--resume"], capsys)
     assert contents(run_dir) == before
 
 
@@ -231,16 +232,16 @@ def test_resuming_a_finished_run_gives_its_result_again(run_dir: Path, capsys: p
 
 
 def test_evaluating_what_cannot_be_evaluated(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--episodes" in fails(["evaluate", str(run_dir), "--episodes", "0"], capsys)
-    assert "not a run folder" in fails(["evaluate", str(tmp_path)], capsys)
+    assert "--episodes" in error_line(["evaluate", str(run_dir), "--episodes", "0"], capsys)
+    assert "not a run folder" in error_line(["evaluate", str(tmp_path)], capsys)
     empty = tmp_path / "young"
     (empty / "checkpoints").mkdir(parents=True)
     (empty / "config.json").write_bytes((run_dir / "config.json").read_bytes())
-    assert "no checkpoint yet" in fails(["evaluate", str(empty)], capsys)
+    assert "no checkpoint yet" in error_line(["evaluate", str(empty)], capsys)
     (empty / "checkpoints" / "step-1").mkdir()
     assert "damaged" in fails_after_warnings(["evaluate", str(empty)], capsys)
     (empty / "config.json").write_text("{")
-    assert "cannot be read" in fails(["evaluate", str(empty)], capsys)
+    assert "cannot be read" in error_line(["evaluate", str(empty)], capsys)
 
 
 def fails_after_warnings(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -279,7 +280,7 @@ def test_options_may_stand_anywhere_and_lists_take_many_values(
 )
 def test_an_index_outside_the_space_is_one_line(index: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     run = Path(__file__).parent / "data" / "format1" / "run-minatar"
-    assert words in fails(["evaluate", str(run), f"--index={index}"], capsys)
+    assert words in error_line(["evaluate", str(run), f"--index={index}"], capsys)
 
 
 @pytest.mark.parametrize(
@@ -303,8 +304,8 @@ def test_options_that_were_renamed_keep_their_old_names(old: list[str], new: lis
 def test_another_kind_of_controller_brings_its_own_options(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--env", "CartPole-v1", "--controller", "multiplicative-weights", "--controller.step-size", "0.3"]
     assert parse(words).config.controller == MultiplicativeWeightsConfig(step_size=0.3)
-    assert "unknown option --controller.step-size" in fails(["train", *words[:2], *words[4:]], capsys)
-    assert main(["train", "--help", "--controller", "uniform"]) == 0
+    assert "unknown option --controller.step-size" in error_line(["train", *words[:2], *words[4:]], capsys)
+    assert main(["train", "--help-all", "--controller", "uniform"]) == 0
     shown = capsys.readouterr().out
     assert "--controller.per-environment" in shown
     assert "--controller.num-bandits" not in shown
@@ -313,11 +314,62 @@ def test_another_kind_of_controller_brings_its_own_options(capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--controller", "unifrom"], "'unifrom' is no kind. Did you mean 'uniform'?"),
+        (["--controller", "unifrom"], "unknown --controller 'unifrom'. Did you mean 'uniform'?"),
         (["--controller"], "--controller needs a value"),
     ],
 )
 def test_a_kind_that_does_not_exist_is_one_line(
     words: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert told in fails(["train", "--env", "CartPole-v1", *words], capsys)
+    assert told in error_line(["train", "--env", "CartPole-v1", *words], capsys)
+
+
+FORMAT_1_RUN = Path(__file__).parent / "data" / "format1" / "run-minatar"
+HUGE = "1" + "0" * 400
+
+
+def nested(depth: int) -> str:
+    return "[" * depth + "]" * depth
+
+
+@pytest.mark.parametrize("value", [HUGE, f"-{HUGE}", "1" + "0" * 5000, nested(900), nested(100_000)])
+@pytest.mark.parametrize(
+    "field", ["steps", "seed", "learning_rate", "num_bandits", "tile_widths", "num_envs", "device", "torso", "data"]
+)
+def test_huge_and_nested_values_of_a_stored_config_are_one_line(
+    field: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(FORMAT_1_RUN, folder)
+    stored = json.loads((folder / "config.json").read_text())
+    marked = {**stored, field: "MARK"} if field in stored or field == "data" else stored
+    for section in marked.values():
+        if isinstance(section, dict) and field in section:
+            section[field] = "MARK"
+    (folder / "config.json").write_text(json.dumps(marked).replace('"MARK"', value))
+    for argv in (["evaluate", str(folder)], ["train", "--run-dir", str(folder), "--resume"]):
+        assert len(error_line(argv, capsys)) < 400
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("raise RuntimeError('first line\\nsecond')", "RuntimeError: first line second."),
+        ("1 / 0", "ZeroDivisionError: division by zero."),
+        ("import sys; sys.exit(3)", "SystemExit: 3."),
+        ("raise KeyError", "KeyError: no message."),
+        ("def f(:", "cannot be imported: SyntaxError"),
+        ("import nowhere_at_all", "cannot be imported: No module named 'nowhere_at_all'."),
+    ],
+)
+def test_a_trusted_module_that_fails_is_one_line(
+    source: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(FORMAT_1_RUN, folder)
+    config = json.loads(config_to_json(config_from_json((folder / "config.json").read_text())))
+    (folder / "config.json").write_text(json.dumps({**config, "controller": {"kind": "failing_module:Mine"}}))
+    (tmp_path / "failing_module.py").write_text(source + "\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for argv in (["evaluate", str(folder), "--trust"], ["train", "--run-dir", str(folder), "--resume", "--trust"]):
+        assert words in error_line(argv, capsys)

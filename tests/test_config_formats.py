@@ -15,7 +15,7 @@ from gdi.cli.main import main
 from gdi.config import config_from_json, config_to_json
 from gdi.errors import UserError
 from gdi.presets import PRESETS, SCALES, make_config
-from helpers import fails
+from helpers import error_line
 
 DATA = Path(__file__).parent / "data" / "format1"
 CONFIGS = sorted(DATA.glob("*-*.json"))
@@ -75,8 +75,8 @@ def test_a_config_that_cannot_be_read_is_one_line(
     shutil.copytree(DATA / "run-minatar", folder)
     (folder / "config.json").write_text(text)
     before = contents(folder)
-    assert words in fails(["evaluate", str(folder)], capsys)
-    assert words in fails(["train", "--run-dir", str(folder), "--resume"], capsys)
+    assert words in error_line(["evaluate", str(folder)], capsys)
+    assert words in error_line(["train", "--run-dir", str(folder), "--resume"], capsys)
     assert contents(folder) == before
 
 
@@ -105,7 +105,7 @@ def test_a_checkpoint_of_a_later_format_is_one_line(
 OWN = """
 from dataclasses import dataclass
 open({mark!r}, "a").close()  # whoever imports this module leaves a mark
-from gdi.controller.identity import FixedController
+from gdi.controller.static import FixedController
 
 @dataclass(frozen=True)
 class Mine:
@@ -132,8 +132,8 @@ def test_a_foreign_class_is_imported_only_with_trust(
     name_controller("stranger:Mine", level=0.25)
     with pytest.raises(UserError, match="Mine of the module stranger"):
         gdi.load(folder)
-    assert "say --trust" in fails(["evaluate", str(folder)], capsys)
-    assert "say --trust" in fails(["train", "--run-dir", str(folder), "--resume"], capsys)
+    assert "say --trust" in error_line(["evaluate", str(folder)], capsys)
+    assert "say --trust" in error_line(["train", "--run-dir", str(folder), "--resume"], capsys)
     assert not mark.exists()
     assert "stranger" not in sys.modules
 
@@ -144,10 +144,10 @@ def test_a_foreign_class_is_imported_only_with_trust(
     assert gdi.load(folder, classes=classes).config == agent.config
     assert json.loads(config_to_json(agent.config))["controller"] == {"kind": "stranger:Mine", "level": 0.25}
     for kind, words in (
-        ("stranger:NoDataclass", "is no dataclass"),
+        ("stranger:NoDataclass", "is not a dataclass"),
         ("stranger:Nobody", "cannot be imported"),
         ("nowhere:Mine", "cannot be imported"),
     ):
         name_controller(kind)
-        assert words in fails(["evaluate", str(folder), "--trust"], capsys)
+        assert words in error_line(["evaluate", str(folder), "--trust"], capsys)
     sys.modules.pop("stranger")

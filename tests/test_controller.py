@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from gdi.config import AxisConfig, Config, GDISpace, TileBanditConfig, kinds
 from gdi.controller import make_controller
 from gdi.controller.ensemble import BanditEnsemble
-from gdi.controller.identity import FixedController, UniformController
 from gdi.controller.multiplicative_weights import MultiplicativeWeights, multiplicative_weights
 from gdi.controller.per_environment import PerEnvironment
+from gdi.controller.static import FixedController, UniformController
 from gdi.controller.tile_bandit import (
     TileBandit,
     random_blocks,
@@ -736,9 +736,9 @@ def test_multiplicative_weights_find_the_peak(seed):
         np.testing.assert_allclose(f.probability, 1 / len(f.probability))  # P^(0) is uniform
     assert finds_the_peak(evaluations(controller, seed, episodes=5000)).all()
     for f, peak in zip(controller.belief(), PEAK / RANGE, strict=True):
-        centres = (np.arange(len(f.probability)) + 0.5) / len(f.probability)
+        centers = (np.arange(len(f.probability)) + 0.5) / len(f.probability)
         assert f.probability.sum() == pytest.approx(1.0)
-        assert f.probability[np.abs(centres - peak) < 0.2].sum() > 0.7, f.axis  # by chance 0.4
+        assert f.probability[np.abs(centers - peak) < 0.2].sum() > 0.7, f.axis  # by chance 0.4
 
 
 # --- One controller for each environment ----------------------------------------------------------

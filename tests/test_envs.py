@@ -182,14 +182,14 @@ def test_discrete_spaces_that_do_not_start_at_zero() -> None:
 
 
 @pytest.mark.parametrize("of", ["reward", "observation"])
-def test_what_is_not_finite_is_refused(of: str) -> None:
+def test_nan_and_infinite_values_are_refused(of: str) -> None:
     """One NaN would stay in the controller's estimates for the rest of the run."""
     env_id = f"gdi_test/Bad{of.capitalize()}-v0"
     env = make_env(EnvConfig(env_id, 2))
     env.reset(0)
     for _ in range(2):
         env.step(np.array([0, 0]))
-    with pytest.raises(UserError, match=f"{env_id}.* {of} that is not finite"):
+    with pytest.raises(UserError, match=f"{env_id}.* {of} that is NaN or infinite"):
         env.step(np.array([0, 0]))
 
 

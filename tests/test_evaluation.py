@@ -14,7 +14,7 @@ from gdi.evaluation import Evaluation, Evaluator, normalized_scores, report_of
 from gdi.evaluation import evaluator as module
 from gdi.networks import AgentNetwork, Seen
 from gdi.types import Index
-from helpers import make_network, randomise_advantages, tiny_config, with_lstm
+from helpers import make_network, randomize_advantages, tiny_config, with_lstm
 
 LAMBDA = (1.0, 1.0, 0.5)
 
@@ -23,7 +23,7 @@ def made(env: ToyEnv, *, recurrent: bool = False) -> tuple[Evaluator, dict[str, 
     config = tiny_config("Toy/Counting-v0")
     config = with_lstm(config) if recurrent else config
     network = make_network(config, env.spec.observation_shape, env.spec.num_actions, 0)
-    randomise_advantages(network)
+    randomize_advantages(network)
     params = {name: value.clone() for name, value in network.state_dict().items()}
     player = Player(make_algorithm(config), network, env.num_envs, env.spec)
     return Evaluator(EnvConfig("Toy/Counting-v0"), env, player), params, network

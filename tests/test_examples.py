@@ -16,7 +16,7 @@ import pytest
 import gdi
 from gdi.cli.main import main
 from gdi.config import Config
-from helpers import fails, network_of, read_lines
+from helpers import error_line, read_metric_lines, saved_network
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = ["my_algorithm", "my_controller"]
@@ -75,10 +75,10 @@ def test_killed_and_resumed_equals_unbroken(example: Any, tmp_path: Path) -> Non
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
     resumed = gdi.train(config, folder, resume=True)
     assert resumed.finished
-    assert read_lines(folder) == read_lines(whole)
+    assert read_metric_lines(folder) == read_metric_lines(whole)
     assert (folder / "episodes.csv").read_bytes() == (whole / "episodes.csv").read_bytes()
-    for name, value in network_of(whole).items():
-        np.testing.assert_array_equal(value, network_of(folder)[name])
+    for name, value in saved_network(whole).items():
+        np.testing.assert_array_equal(value, saved_network(folder)[name])
 
 
 def test_e_can_search_the_axis_of_the_users_algorithm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -93,7 +93,9 @@ def test_e_can_search_the_axis_of_the_users_algorithm(monkeypatch: pytest.Monkey
     )
     folder = gdi.train(searched, tmp_path / "run").run_dir
     assert (folder / "episodes.csv").read_text().splitlines()[0].split(",")[2:4] == ["inverse_tau", "episode_return"]
-    counts = [line["controller/inverse_tau/block_count"] for line in read_lines(folder) if line["kind"] == "train"]
+    counts = [
+        line["controller/inverse_tau/block_count"] for line in read_metric_lines(folder) if line["kind"] == "train"
+    ]
     assert len(counts[-1]) == 40  # 4.0 / 0.1 blocks
     assert sum(counts[-1]) > 0
 
@@ -103,5 +105,5 @@ def test_a_run_of_ones_own_opens_with_trust_only(
 ) -> None:
     folder = gdi.train(tiny(example.make_config("MinAtar/Breakout-v0", steps=300)), tmp_path / "run").run_dir
     capsys.readouterr()
-    assert f"module {example.__name__}" in fails(["evaluate", str(folder), "--episodes", "1"], capsys)
+    assert f"module {example.__name__}" in error_line(["evaluate", str(folder), "--episodes", "1"], capsys)
     assert main(["evaluate", str(folder), "--episodes", "1", "--trust"]) == 0

@@ -22,11 +22,11 @@ import gdi
 from gdi.cli.main import main
 from gdi.clock import Clock
 from gdi.config import config_to_json
-from gdi.errors import Diverged, UserError
+from gdi.errors import DivergenceError, UserError
 from gdi.evaluation import Evaluator
 from gdi.learner import Learner
-from gdi.runtime.checkpoint import CheckpointStore, DamagedCheckpoint, flatten, read_checkpoint, write_checkpoint
-from helpers import Listener, fails, network_of, read_lines, stop_after, tiny_config
+from gdi.runtime.checkpoint import CheckpointStore, CorruptCheckpointError, flatten, read_checkpoint, write_checkpoint
+from helpers import RecordingConsole, error_line, read_metric_lines, saved_network, stop_after, tiny_config
 
 SMALL = [
     "--seed=3",
@@ -92,8 +92,8 @@ def test_sigkill_in_the_middle_then_resume(tmp_path: Path, env: str, capsys: pyt
         assert main(["train", "--run-dir", str(folder), "--resume", "--json"]) == 0
         result = json.loads(capsys.readouterr().out)
         assert (result["steps"], result["finished"]) == (4000, True)
-    lines = read_lines(run_dir)
-    assert lines == read_lines(copy)  # two resumes of one checkpoint are identical
+    lines = read_metric_lines(run_dir)
+    assert lines == read_metric_lines(copy)  # two resumes of one checkpoint are identical
     steps = [line["steps"] for line in lines if line["kind"] == "train"]
     # One line for each multiple of 250 that was passed: none lost, none twice.
     assert [s // 250 for s in steps] == list(range(1, 17))
@@ -113,7 +113,7 @@ def test_signals_save_and_exit_cleanly(tmp_path: Path, number: signal.Signals) -
     assert process.returncode == 0
     assert "--resume" in out
     assert "Traceback" not in err
-    assert network_of(run_dir)
+    assert saved_network(run_dir)
 
 
 def test_damaged_newest_checkpoint_falls_back_with_a_warning(tmp_path: Path, whole_run: Path) -> None:
@@ -124,13 +124,13 @@ def test_damaged_newest_checkpoint_falls_back_with_a_warning(tmp_path: Path, who
     data = bytearray(tensors.read_bytes())
     data[len(data) // 2] ^= 1  # one flipped bit
     tensors.write_bytes(data)
-    listener = Listener()
+    listener = RecordingConsole()
     resumed = gdi.train(config, part.run_dir, resume=True, console=listener)
     (told,) = listener.notices
     assert newest.name in told
     assert "checksum" in told
     assert resumed.steps == config.steps
-    assert read_lines(resumed.run_dir) == read_lines(whole_run)
+    assert read_metric_lines(resumed.run_dir) == read_metric_lines(whole_run)
 
 
 def test_a_checkpoint_is_kept_beside_a_damaged_one_of_a_later_step(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_killed_before_its_first_checkpoint_starts_over(tmp_path: Path, whole_ru
     (folder / "metrics.jsonl").write_text('{"kind": "train", "steps": 1}\n')
     (folder / "episodes.csv").write_text("half a li")
     gdi.train(config, folder, resume=True)
-    assert read_lines(folder) == read_lines(whole_run)
+    assert read_metric_lines(folder) == read_metric_lines(whole_run)
     assert (folder / "episodes.csv").read_bytes() == (whole_run / "episodes.csv").read_bytes()
 
 
@@ -163,7 +163,7 @@ def test_checkpoints_kept_are_the_newest_and_the_best(tmp_path: Path) -> None:
     best = json.loads((result.run_dir / "checkpoints" / "best.json").read_text())["checkpoint"]
     assert best in kept
     assert len(kept - {best}) <= 2
-    means = {line["steps"]: line["mean"] for line in read_lines(result.run_dir) if line["kind"] == "evaluation"}
+    means = {line["steps"]: line["mean"] for line in read_metric_lines(result.run_dir) if line["kind"] == "evaluation"}
     assert gdi.load(result.run_dir, best=True).steps == max(means, key=lambda steps: (means[steps], -steps))
     assert gdi.load(result.run_dir).steps == 4000
 
@@ -177,7 +177,7 @@ def test_a_checkpoint_cannot_hold_or_run_code(tmp_path: Path) -> None:
     assert state["b"]["c"][:4] == [1, 2.5, None, "x"]
     np.testing.assert_array_equal(state["b"]["c"][4], np.arange(3, dtype=np.uint32))
     (folder / "tensors.safetensors").write_bytes(b"\x80\x04 a pickle, not ours")
-    with pytest.raises(DamagedCheckpoint, match="checksum"):
+    with pytest.raises(CorruptCheckpointError, match="checksum"):
         read_checkpoint(folder)
 
 
@@ -222,7 +222,7 @@ def test_a_stop_during_an_evaluation_keeps_it_due(
         assert not part.finished
     monkeypatch.undo()
     resumed = gdi.train(config, tmp_path / "part", resume=True)
-    assert read_lines(resumed.run_dir) == read_lines(whole_run)
+    assert read_metric_lines(resumed.run_dir) == read_metric_lines(whole_run)
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, is_poisoned: Any) -> None:
@@ -239,11 +239,11 @@ def poison(monkeypatch: pytest.MonkeyPatch, is_poisoned: Any) -> None:
 
 def test_divergence_saves_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     poison(monkeypatch, lambda call: call > 20)
-    with pytest.raises(Diverged, match="learning-rate"):
+    with pytest.raises(DivergenceError, match="learning-rate"):
         gdi.train(tiny_config(), tmp_path / "run")
-    assert all(np.isfinite(value).all() for value in network_of(tmp_path / "run").values())
+    assert all(np.isfinite(value).all() for value in saved_network(tmp_path / "run").values())
     # Nothing of the last iteration is lost: its episodes and its skipped updates are in the logs.
-    line = read_lines(tmp_path / "run")[-1]
+    line = read_metric_lines(tmp_path / "run")[-1]
     assert line["learner/skipped_total"] == tiny_config().optimizer.max_nonfinite_updates
     with (tmp_path / "run" / "episodes.csv").open() as file:
         assert len(list(csv.DictReader(file))) == line["episodes"]
@@ -258,7 +258,7 @@ def test_a_diverged_run_resumes_where_batches_are_still_due(
     config = replace(config, run=replace(config.run, overlap=overlap))
     poison(monkeypatch, lambda call: call in (20, 21))
     for _ in range(2):
-        with pytest.raises(Diverged):
+        with pytest.raises(DivergenceError):
             gdi.train(config, tmp_path / "run", resume=True)
     result = gdi.train(config, tmp_path / "run", resume=True)
     assert result.finished
@@ -270,7 +270,7 @@ def test_a_diverged_run_resumes_where_batches_are_still_due(
 def test_a_theta_that_is_not_finite_ends_as_divergence_while_acting_too(tmp_path: Path) -> None:
     """Too few updates a window for the learner to give up first: the actor meets θ before."""
     config = tiny_config(learning_rate=1e20, warmup_updates=0, batch_size_sequences=16, replay=1, replay_span_windows=1)
-    with pytest.raises(Diverged, match="policy is not finite"):
+    with pytest.raises(DivergenceError, match="policy became NaN or infinite"):
         gdi.train(config, tmp_path / "run")
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
 
@@ -283,13 +283,13 @@ def test_a_theta_that_is_not_finite_ends_as_divergence_in_an_evaluation_too(
     config = tiny_config(steps=steps, learning_rate=1e20, warmup_updates=0, replay=1)
     config = replace(config, evaluation=replace(config.evaluation, every_steps=every_steps))
     folder = tmp_path / "run"
-    with pytest.raises(Diverged, match="policy is not finite"):
+    with pytest.raises(DivergenceError, match="policy became NaN or infinite"):
         gdi.train(config, folder)
     assert list((folder / "checkpoints").glob("step-*"))
-    assert len(read_lines(folder)) == 1
-    with pytest.raises(Diverged, match="policy is not finite"):
+    assert len(read_metric_lines(folder)) == 1
+    with pytest.raises(DivergenceError, match="policy became NaN or infinite"):
         gdi.train(config, folder, resume=True)
-    assert "training diverged" in fails(["evaluate", str(folder)], capsys)
+    assert "training diverged" in error_line(["evaluate", str(folder)], capsys)
 
 
 @pytest.mark.parametrize("gone", ["checkpoints", "checkpoints/step-*"])
@@ -301,7 +301,7 @@ def test_a_run_whose_checkpoints_are_gone_keeps_its_logs(
     for path in folder.glob(gone):
         shutil.rmtree(path)
     before = (folder / "metrics.jsonl").read_bytes()
-    assert "checkpoints" in fails(["train", "--run-dir", str(folder), "--resume"], capsys)
+    assert "checkpoints" in error_line(["train", "--run-dir", str(folder), "--resume"], capsys)
     assert (folder / "metrics.jsonl").read_bytes() == before
 
 
@@ -316,7 +316,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path, w
     for path in folder.glob("checkpoints/step-*"):
         shutil.rmtree(path)
     resumed = gdi.train(config, folder, resume=True)
-    assert read_lines(resumed.run_dir) == read_lines(whole_run)
+    assert read_metric_lines(resumed.run_dir) == read_metric_lines(whole_run)
 
 
 def test_what_cannot_be_read_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -327,10 +327,10 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path, capsys: pytest.CaptureF
         ('"hidden_units": 16', '"hidden_units": 24', "was config.json changed"),
     ):
         (folder / "config.json").write_text(config.replace(old, new))
-        assert words in fails(["evaluate", str(folder)], capsys)
+        assert words in error_line(["evaluate", str(folder)], capsys)
     (folder / "config.json").unlink()
     (folder / "config.json").mkdir()
-    assert "cannot be read" in fails(["evaluate", str(folder)], capsys)
+    assert "cannot be read" in error_line(["evaluate", str(folder)], capsys)
 
 
 def test_a_checkpoint_that_the_disk_does_not_give_is_not_taken_for_damaged(
@@ -366,7 +366,7 @@ def test_the_first_speed_of_a_resumed_run_is_of_its_own_session(
 def test_skipped_updates_are_counted_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     poison(monkeypatch, lambda call: call == 30)
     result = gdi.train(tiny_config(), tmp_path / "run")
-    lines = [line for line in read_lines(result.run_dir) if line["kind"] == "train"]
+    lines = [line for line in read_metric_lines(result.run_dir) if line["kind"] == "train"]
     assert lines[-1]["learner/skipped_total"] == 1
     assert all(np.isfinite(v) for line in lines for v in line.values() if isinstance(v, float))
 
@@ -375,8 +375,8 @@ def test_a_divergence_with_overlap_is_told_as_one_and_saved(tmp_path: Path) -> N
     """Several batches are due when the learner gives up: there is no room for the window sampled meanwhile."""
     config = tiny_config(learning_rate=1e30, max_nonfinite_updates=1, batch_size_sequences=2, replay=2)
     config = replace(config, run=replace(config.run, overlap=True))
-    with pytest.raises(Diverged):
+    with pytest.raises(DivergenceError):
         gdi.train(config, tmp_path / "run")
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
-    lines = [line for line in read_lines(tmp_path / "run") if line["kind"] == "train"]
+    lines = [line for line in read_metric_lines(tmp_path / "run") if line["kind"] == "train"]
     assert lines

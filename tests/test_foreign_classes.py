@@ -17,14 +17,14 @@ import gdi
 from gdi.cli.main import main
 from gdi.config import Config, config_from_json, config_to_json
 from gdi.errors import UserError
-from helpers import Listener, fails, stop_after, tiny_config
+from helpers import RecordingConsole, error_line, stop_after, tiny_config
 
 NAME = "users_own_controller"
 SOURCE = """
 from dataclasses import dataclass
 from pathlib import Path
 
-from gdi.controller.identity import FixedController
+from gdi.controller.static import FixedController
 
 with (Path(__file__).parent / "imports").open("a") as file:
     file.write("imported\\n")
@@ -98,15 +98,15 @@ def test_without_trust_the_module_is_not_imported(run_dir: Path, capsys: pytest.
     with pytest.raises(UserError, match=f"controller is the class Held of the module {NAME}") as told:
         gdi.load(run_dir)
     assert "\n" not in str(told.value)
-    assert "--trust" in fails(["evaluate", str(run_dir)], capsys)
-    assert "--trust" in fails(["train", "--run-dir", str(run_dir), "--resume"], capsys)
+    assert "--trust" in error_line(["evaluate", str(run_dir)], capsys)
+    assert "--trust" in error_line(["train", "--run-dir", str(run_dir), "--resume"], capsys)
     assert NAME not in sys.modules
     assert times_imported(run_dir.parent) == 0
 
 
 def test_another_class_of_the_caller_does_not_open_it(run_dir: Path) -> None:
     with pytest.raises(UserError, match="not part of gdi"):
-        gdi.load(run_dir, classes=[Listener])
+        gdi.load(run_dir, classes=[RecordingConsole])
     assert times_imported(run_dir.parent) == 0
 
 
@@ -148,8 +148,8 @@ def test_a_class_inside_a_class_is_found_by_its_whole_name(folder: Path) -> None
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (f"{NAME}:NoDataclass", "which is no dataclass"),
-        (f"{NAME}:a_function", "which is no dataclass"),
+        (f"{NAME}:NoDataclass", "which is not a dataclass"),
+        (f"{NAME}:a_function", "which is not a dataclass"),
         (f"{NAME}:Hold", "cannot be imported: module 'users_own_controller' has no attribute 'Hold'"),
         ("users_lost_module:Held", "cannot be imported: No module named 'users_lost_module'"),
         (":Held", "cannot be imported"),
@@ -160,12 +160,12 @@ def test_what_is_no_such_class_is_one_line(
     kind: str, words: str, run_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rename_kind(run_dir, kind, level=0.25)
-    assert words in fails(["evaluate", str(run_dir), "--trust"], capsys)
-    assert words in fails(["train", "--run-dir", str(run_dir), "--resume", "--trust"], capsys)
+    assert words in error_line(["evaluate", str(run_dir), "--trust"], capsys)
+    assert words in error_line(["train", "--run-dir", str(run_dir), "--resume", "--trust"], capsys)
     with pytest.raises(UserError, match="controller"):
         gdi.load(run_dir, trust=True)
 
 
 def test_fields_that_the_class_does_not_have_are_one_line(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rename_kind(run_dir, f"{NAME}:Held", level=0.25, depth=3)
-    assert "unknown or missing field controller.depth" in fails(["evaluate", str(run_dir), "--trust"], capsys)
+    assert "unknown or missing field controller.depth" in error_line(["evaluate", str(run_dir), "--trust"], capsys)

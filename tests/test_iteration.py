@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gdi.clock import Clock
-from gdi.errors import Diverged
+from gdi.errors import DivergenceError
 from gdi.iteration import improve
 
 
@@ -20,7 +20,7 @@ class Counting:
 
     def update(self, batch: Any) -> dict[str, float]:
         if batch == "fatal":
-            raise Diverged("no more")
+            raise DivergenceError("no more")
         self.updates += batch == "good"
         return {"learner/skipped": float(batch == "skipped")}
 
@@ -55,7 +55,7 @@ def test_the_newest_theta_that_was_due_is_published(
 @pytest.mark.parametrize("every", [1, 2])
 def test_what_came_before_a_divergence_is_kept(every: int) -> None:
     improved = improve(["good", "fatal", "good"], Counting(), every, Clock())  # type: ignore[arg-type]
-    assert isinstance(improved.diverged, Diverged)
+    assert isinstance(improved.diverged, DivergenceError)
     assert len(improved.updates) == 1
     assert improved.batches == 2  # the one that raised is done, and is not trained again
     assert improved.published is not None

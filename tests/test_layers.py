@@ -23,7 +23,7 @@ LAYERS = [
     {"report", "presets"},
     {"theory"},  # describes the live presets, and is used by none but the command line
     {"agent", "api"},
-    {"cli"},
+    {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
@@ -59,7 +59,10 @@ TORCHLESS = [
     "gdi.presets",
     "gdi.cli.main",
 ]
-ON_RAY = ["gdi.runtime.ray.asked", "gdi.runtime.ray.data"]  # each in a process of its own, which starts without torch
+ON_RAY = [
+    "gdi.runtime.ray.services",
+    "gdi.runtime.ray.collector_worker",
+]  # each in a process of its own, which starts without torch
 
 
 @pytest.mark.parametrize("module", TORCHLESS + ON_RAY)

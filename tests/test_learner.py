@@ -13,7 +13,7 @@ from gdi.algorithms.gdi import GDI, Head, centered_q
 from gdi.config import Config, GDIConfig, OptimizerConfig
 from gdi.envs.base import EnvSpec
 from gdi.envs.toy import ToyEnv
-from gdi.errors import Diverged
+from gdi.errors import DivergenceError
 from gdi.learner import Learner
 from gdi.learner.learner import HEALTH_EVERY_UPDATES
 from gdi.learner.optimizer import Optimizer, learning_rate_at, weight_decay_at
@@ -25,7 +25,7 @@ from helpers import (
     make_actor,
     make_network,
     random_batch,
-    randomise_advantages,
+    randomize_advantages,
     tiny_config,
     transitions,
     with_lstm,
@@ -43,7 +43,7 @@ def make_learner(network: AgentNetwork, config: Config, chunk_sequences: int = 0
 def learner_for(preset: str = "gdi-i3", seed: int = 0, **learner: float) -> Learner:
     config = tiny_config("Toy/Chain-v0", preset, **learner)
     network = make_network(config, SPEC.observation_shape, SPEC.num_actions, seed)
-    randomise_advantages(network)
+    randomize_advantages(network)
     return make_learner(network, config)
 
 
@@ -243,7 +243,7 @@ def test_burn_in_runs_without_gradient_and_from_the_stored_state() -> None:
 def test_burn_in_observations_reach_the_state_but_get_no_gradient() -> None:
     config = with_lstm(tiny_config("Toy/Chain-v0", burn_in_steps=4))
     network = make_network(config, SPEC.observation_shape, SPEC.num_actions, 0)
-    randomise_advantages(network)
+    randomize_advantages(network)
     base = random_batch(config, SPEC, 3)
     base.episode_start[:] = False
 
@@ -273,7 +273,7 @@ def test_a_non_finite_update_is_skipped_counted_and_finally_fatal(where: str) ->
     assert part.update(good)["learner/skipped"] == 0.0  # a good one ends the row
     part.update(bad)
     part.update(bad)
-    with pytest.raises(Diverged, match="3 updates in a row"):
+    with pytest.raises(DivergenceError, match="3 updates in a row"):
         part.update(bad)
     assert part.skipped_updates == 5
 
@@ -410,7 +410,7 @@ def test_a_batch_in_chunks_gives_the_gradient_and_metrics_of_the_whole(preset: s
     batch.valid[:, 4] = False
     config = change(whole._config, workers=workers)
     network = make_network(config, SPEC.observation_shape, SPEC.num_actions, 0)
-    randomise_advantages(network)
+    randomize_advantages(network)
     cut = make_learner(network, config, chunk)
     expected, metrics = whole.update(batch), cut.update(batch)
     assert metrics == pytest.approx(expected, rel=1e-4, abs=1e-6)

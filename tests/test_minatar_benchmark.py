@@ -23,8 +23,8 @@ from benchmarks.minatar_sweep import (
     analysis,
     figures,
     gdi_run,
-    measures,
     peer_settings,
+    stats,
     sweep,
     tables,
     worker,
@@ -32,7 +32,6 @@ from benchmarks.minatar_sweep import (
 from benchmarks.minatar_sweep.agents import AGENTS, GAMES
 from benchmarks.minatar_sweep.display import Pace, duration
 from benchmarks.minatar_sweep.jobs import EVALUATIONS, Job, all_jobs, first_difference, shared_settings
-from benchmarks.minatar_sweep.measures import Run
 from benchmarks.minatar_sweep.records import (
     EVALUATION_COLUMNS,
     LAMBDA_COLUMNS,
@@ -47,6 +46,7 @@ from benchmarks.minatar_sweep.records import (
     write_rows,
     write_settings,
 )
+from benchmarks.minatar_sweep.stats import Run
 
 from gdi.config import differences
 from gdi.errors import UserError
@@ -445,7 +445,7 @@ def middle(block: int) -> float:
 
 
 def test_lambda_is_taken_from_the_log() -> None:
-    found = gdi_run.chosen(
+    found = gdi_run.controller_columns(
         controller_event(inverse_tau_1=30, inverse_tau_2=4, epsilon=9),
         agents.gdi_config(AGENTS["gdi-i3"], "Asterix", 1, 9),
     )
@@ -453,18 +453,20 @@ def test_lambda_is_taken_from_the_log() -> None:
     assert found["best_epsilon"] == pytest.approx(0.95)
     assert found["mean_inverse_tau_1"] == pytest.approx(0.75 * middle(30) + 0.25 * middle(0))
     assert found["top_probability_epsilon"] == 0.75
-    held = gdi_run.chosen(controller_event(inverse_tau_1=30), agents.gdi_config(AGENTS["boltzmann"], "Asterix", 1, 9))
+    held = gdi_run.controller_columns(
+        controller_event(inverse_tau_1=30), agents.gdi_config(AGENTS["boltzmann"], "Asterix", 1, 9)
+    )
     assert held["best_inverse_tau_1"] == pytest.approx(middle(30))
     assert (held["best_inverse_tau_2"], held["best_epsilon"]) == (0.0, 1.0)
     assert "top_probability_epsilon" not in held
-    fixed = gdi_run.chosen({}, agents.gdi_config(AGENTS["fixed"], "Asterix", 1, 9))
+    fixed = gdi_run.controller_columns({}, agents.gdi_config(AGENTS["fixed"], "Asterix", 1, 9))
     assert [fixed[f"best_{axis}"] for axis in ("inverse_tau_1", "inverse_tau_2", "epsilon")] == [1.0, 0.0, 1.0]
-    assert gdi_run.chosen({}, agents.gdi_config(AGENTS["random"], "Asterix", 1, 9)) == {}
+    assert gdi_run.controller_columns({}, agents.gdi_config(AGENTS["random"], "Asterix", 1, 9)) == {}
 
 
 def test_the_log_is_thinned_but_keeps_its_end() -> None:
     lines = [{"steps": steps} for steps in (10, 21, 30, 39, 44, 50)]
-    assert [line["steps"] for line in gdi_run.thinned(lines, 20)] == [21, 44, 50]
+    assert [line["steps"] for line in gdi_run.subsample(lines, 20)] == [21, 44, 50]
 
 
 # ------------------------------------------------------------------------------------------------- the peers
@@ -541,12 +543,12 @@ def test_dqn_learns_from_transitions_alone(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_game_for_the_peers_counts_no_reset_as_a_step() -> None:
-    from benchmarks.minatar_sweep.peers import OneGame
+    from benchmarks.minatar_sweep.peers import SingleGameEnv
 
     from gdi.config import EnvConfig
     from gdi.envs import make_env
 
-    ours, theirs = make_env(EnvConfig("MinAtar/Breakout-v0", num_envs=1)), OneGame("MinAtar/Breakout-v0")
+    ours, theirs = make_env(EnvConfig("MinAtar/Breakout-v0", num_envs=1)), SingleGameEnv("MinAtar/Breakout-v0")
     obs, (seen, _) = ours.reset(5), theirs.reset(seed=5)
     rng = np.random.default_rng(0)
     ends = 0
@@ -566,9 +568,9 @@ def test_a_game_for_the_peers_counts_no_reset_as_a_step() -> None:
 
 
 def test_peers_have_gdis_torso() -> None:
-    from benchmarks.minatar_sweep.peers import OneGame, Torso
+    from benchmarks.minatar_sweep.peers import SingleGameEnv, Torso
 
-    game = OneGame("MinAtar/Seaquest-v0")
+    game = SingleGameEnv("MinAtar/Seaquest-v0")
     channels, height, width = game.observation_space.shape
     ours = make_torso("minatar", (height, width, channels), peer_settings.HIDDEN_UNITS)
     theirs = Torso(game.observation_space)
@@ -590,7 +592,7 @@ def synthetic(
         for seed in range(1, seeds + 1)
         for row in rows_of(job(agent, game, seed, 1000), score(agent, game, seed))
     ]
-    return measures.make_runs(rows)
+    return stats.make_runs(rows)
 
 
 SIZE = dict(zip(GAMES, (1.0, 20.0, 50.0, 3.0, 80.0), strict=True))
@@ -605,17 +607,17 @@ def exact(agent: str, game: str, seed: int) -> tuple[float, ...]:
 
 def test_twice_dqn_is_two() -> None:
     runs = synthetic(exact)
-    divisor = measures.normaliser(runs, GAMES)
+    divisor = stats.normalizer(runs, GAMES)
     assert divisor == pytest.approx([SIZE[game] for game in GAMES])
     for agent, factor in (("gdi-i3", 2.0), ("gdi-h3", 3.0), ("dqn", 1.0), ("fixed", 0.0)):
-        found = measures.estimate(metrics.iqm, measures.score_matrix(runs, agent, GAMES) / divisor)
+        found = stats.estimate(metrics.iqm, stats.score_matrix(runs, agent, GAMES) / divisor)
         assert found.value == pytest.approx(factor)
         assert 0.9 * factor <= found.low <= found.value <= found.high <= 1.1 * factor
 
 
-def test_the_normaliser_needs_a_score_to_divide_by() -> None:
+def test_the_normalizer_needs_a_score_to_divide_by() -> None:
     runs = synthetic(lambda agent, game, seed: (0.0 if game == "Freeway" else 4.0,))
-    divisor = dict(zip(GAMES, measures.normaliser(runs, GAMES), strict=True))
+    divisor = dict(zip(GAMES, stats.normalizer(runs, GAMES), strict=True))
     assert divisor.pop("Freeway") != divisor["Asterix"]
     assert set(divisor.values()) == {4.0}
     assert "Freeway" in tables.aggregates(runs).splitlines()[-1]
@@ -623,50 +625,50 @@ def test_the_normaliser_needs_a_score_to_divide_by() -> None:
 
 def test_missing_runs_are_not_zeros() -> None:
     runs = [run for run in synthetic(exact) if (run.agent, run.game) != ("gdi-i3", "Asterix") or run.seed == 3]
-    matrix = measures.score_matrix(runs, "gdi-i3", GAMES)
+    matrix = stats.score_matrix(runs, "gdi-i3", GAMES)
     assert np.isfinite(matrix).sum(axis=0).tolist() == [1, 3, 3, 3, 3]
-    assert measures.score_matrix([], "gdi-i3", GAMES).shape == (1, 5)
-    assert math.isnan(measures.estimate(metrics.iqm, measures.score_matrix([], "gdi-i3", GAMES)).value)
+    assert stats.score_matrix([], "gdi-i3", GAMES).shape == (1, 5)
+    assert math.isnan(stats.estimate(metrics.iqm, stats.score_matrix([], "gdi-i3", GAMES)).value)
 
 
 def test_probability_of_improvement_decides() -> None:
     runs = synthetic(exact)
-    clear = measures.compare(runs, "gdi-i3", "dqn", GAMES)
+    clear = stats.compare(runs, "gdi-i3", "dqn", GAMES)
     assert (clear.probability.value, clear.verdict, clear.games, clear.ahead) == (1.0, "held", 5, 5)
-    reverse = measures.compare(runs, "dqn", "gdi-i3", GAMES)
+    reverse = stats.compare(runs, "dqn", "gdi-i3", GAMES)
     assert (reverse.probability.value, reverse.verdict, reverse.ahead) == (0.0, "not held", 0)
-    even = measures.compare(runs, "random", "boltzmann", GAMES)
+    even = stats.compare(runs, "random", "boltzmann", GAMES)
     assert (even.probability.value, even.verdict) == (0.5, "undecided")
-    alone = measures.compare([run for run in runs if run.seed == 1], "gdi-i3", "dqn", GAMES)
+    alone = stats.compare([run for run in runs if run.seed == 1], "gdi-i3", "dqn", GAMES)
     assert (alone.probability.value, alone.verdict) == (1.0, "undecided")
     lopsided = [run for run in runs if run.agent != "dqn" or run.seed == 1]
-    assert measures.compare(lopsided, "gdi-i3", "dqn", GAMES).verdict == "undecided"
+    assert stats.compare(lopsided, "gdi-i3", "dqn", GAMES).verdict == "undecided"
     nearly = synthetic(lambda agent, game, seed: (seed + 0.5 * (agent == "gdi-i3"),))
-    close = measures.compare(nearly, "gdi-i3", "dqn", GAMES)
+    close = stats.compare(nearly, "gdi-i3", "dqn", GAMES)
     assert close.probability.value == pytest.approx(6 / 9)
     assert close.probability.low < 0.5 < close.probability.high
     assert (close.verdict, close.ahead) == ("undecided", 5)
-    nobody = measures.compare([], "gdi-i3", "dqn", GAMES)
+    nobody = stats.compare([], "gdi-i3", "dqn", GAMES)
     assert nobody.verdict == "not measured"
     # Only the games that both played are compared.
     part = [run for run in runs if run.agent != "dqn" or run.game in ("Asterix", "Breakout")]
-    assert measures.compare(part, "gdi-i3", "dqn", GAMES).games == 2
+    assert stats.compare(part, "gdi-i3", "dqn", GAMES).games == 2
 
 
 def test_standing_game_by_game() -> None:
     finals = {"gdi-i3": (4.0, 5.0, 6.0), "ppo": (1.0, 2.0, 3.0), "dqn": (4.5, 5.0, 6.5)}
     runs = synthetic(lambda agent, game, seed: (finals.get(agent, (0.0,) * 3)[seed - 1],))
-    ahead = measures.standing(runs, "gdi-i3", "ppo", "Breakout")
+    ahead = stats.head_to_head(runs, "gdi-i3", "ppo", "Breakout")
     assert (ahead.verdict, ahead.difference.value) == ("ahead", 5.0 - 2.0)
     # Seeds are drawn anew on both sides: at most 6 - 1 apart, at least 4 - 3.
     assert 1.0 <= ahead.difference.low < 3.0 < ahead.difference.high <= 5.0
-    behind = measures.standing(runs, "ppo", "gdi-i3", "Breakout")
+    behind = stats.head_to_head(runs, "ppo", "gdi-i3", "Breakout")
     assert (behind.verdict, behind.difference.value) == ("behind", 2.0 - 5.0)
-    tied = measures.standing(runs, "gdi-i3", "dqn", "Breakout")
+    tied = stats.head_to_head(runs, "gdi-i3", "dqn", "Breakout")
     assert (tied.verdict, tied.difference.value) == ("tied", pytest.approx(5.0 - 16.0 / 3))
     single = [run for run in runs if run.agent != "ppo" or run.seed == 1]
-    assert measures.standing(single, "gdi-i3", "ppo", "Breakout").verdict == "undecided"
-    assert measures.standing([], "gdi-i3", "ppo", "Breakout").verdict == "not measured"
+    assert stats.head_to_head(single, "gdi-i3", "ppo", "Breakout").verdict == "undecided"
+    assert stats.head_to_head([], "gdi-i3", "ppo", "Breakout").verdict == "not measured"
     lines = {line.split(" | ")[0]: line for line in tables.against_peers(runs).splitlines()}
     assert lines["| GDI-I3 against PPO (SB3)"].endswith("| 5 of 5 |")
     assert lines["| GDI-I3 against DQN (SB3)"].endswith("| 5 of 5 |")  # all tied
@@ -679,22 +681,22 @@ def test_standing_game_by_game() -> None:
 def test_steps_to_a_score() -> None:
     scores = {1: (1.0, 5.0, 4.0, 8.0), 2: (1.0,) * 4, 3: (6.0,) * 4}
     rows = [row for seed, means in scores.items() for row in rows_of(job(seed=seed, steps=10**6), means)]
-    runs = measures.make_runs(rows)
-    assert measures.reached(runs[0], 5.0) == (500_000, 20.0)
-    assert measures.reached(runs[0], 5.5) == (1_000_000, 40.0)
-    assert measures.reached(runs[0], 9.0) == (math.inf, math.inf)
-    found = measures.reaching(runs, "gdi-i3", "Breakout", 5.0)
-    assert found == measures.Reaching(steps=500_000, seconds=20.0, reached=2, runs=3)
-    assert tables.reaching_text(found, seconds=False) == "500k (2 of 3)"
-    assert tables.reaching_text(found, seconds=True) == "20 s (2 of 3)"
-    half = measures.reaching(runs[:2], "gdi-i3", "Breakout", 5.0)
-    assert tables.reaching_text(half, seconds=True) == "not reached (1 of 2)"
-    assert measures.reaching(runs, "ppo", "Breakout", 5.0) is None
+    runs = stats.make_runs(rows)
+    assert stats.first_reach(runs[0], 5.0) == (500_000, 20.0)
+    assert stats.first_reach(runs[0], 5.5) == (1_000_000, 40.0)
+    assert stats.first_reach(runs[0], 9.0) == (math.inf, math.inf)
+    found = stats.time_to_target(runs, "gdi-i3", "Breakout", 5.0)
+    assert found == stats.TimeToTarget(steps=500_000, seconds=20.0, reached=2, runs=3)
+    assert tables.format_time_to_target(found, seconds=False) == "500k (2 of 3)"
+    assert tables.format_time_to_target(found, seconds=True) == "20 s (2 of 3)"
+    half = stats.time_to_target(runs[:2], "gdi-i3", "Breakout", 5.0)
+    assert tables.format_time_to_target(half, seconds=True) == "not reached (1 of 2)"
+    assert stats.time_to_target(runs, "ppo", "Breakout", 5.0) is None
 
 
 def test_a_curve_is_the_mean_over_seeds() -> None:
     runs = synthetic(exact)
-    found = measures.curve(runs, "gdi-i3", "Breakout")
+    found = stats.curve(runs, "gdi-i3", "Breakout")
     assert found is not None
     assert found.steps.tolist() == [333, 666, 1000]
     assert found.mean == pytest.approx([20, 401, 40])
@@ -703,8 +705,8 @@ def test_a_curve_is_the_mean_over_seeds() -> None:
     assert (found.mean <= high).all()
     assert low[-1] >= 36
     assert high[-1] <= 44
-    assert measures.curve(runs[:0], "gdi-i3", "Breakout") is None
-    single = measures.curve([run for run in runs if run.seed == 1], "gdi-i3", "Breakout")
+    assert stats.curve(runs[:0], "gdi-i3", "Breakout") is None
+    single = stats.curve([run for run in runs if run.seed == 1], "gdi-i3", "Breakout")
     assert single is not None
     assert single.band is None
 
@@ -769,7 +771,7 @@ def test_analysis_writes_tables_and_figures_from_csv_alone(tmp_path: Path, capsy
     assert analysis.main(where) == 2
     assert capsys.readouterr().err.count("\n") == 1
     games = ("Breakout", "Freeway")
-    for agent in ("gdi-i3", "boltzmann", "ppo"):  # no DQN: nothing to normalise by, and that is told
+    for agent in ("gdi-i3", "boltzmann", "ppo"):  # no DQN: nothing to normalize by, and that is told
         rows = [
             row
             for game in games
@@ -791,7 +793,7 @@ def test_analysis_writes_tables_and_figures_from_csv_alone(tmp_path: Path, capsy
     assert [path.name for path in written] == names
     assert all(path.read_bytes()[1:4] == b"PNG" for path in written[1:])
     page = written[0].read_text()
-    assert "Not computed: scores are normalised by DQN (SB3)" in page
+    assert "Not computed: scores are normalized by DQN (SB3)" in page
     runs, lambdas = analysis.read_results(results)
     assert analysis.page(runs, lambdas) == page  # the bootstrap, too, is the same each time
     assert figures.iqm_figure(runs) is None

@@ -13,7 +13,7 @@ from gdi.networks import AgentNetwork, Seen
 from gdi.networks.dynamics import Dynamics
 from gdi.networks.torsos import FirstConvolution, make_torso, resolve_torso
 from gdi.presets import make_config
-from helpers import make_network, randomise_advantages, tiny_config, with_lstm
+from helpers import make_network, randomize_advantages, tiny_config, with_lstm
 
 T, B, A = 6, 3, 4
 
@@ -39,7 +39,7 @@ def network_for(preset: str = "gdi-i3", *, lstm: bool = True, **network: object)
     config = with_lstm(config) if lstm else config
     config = replace(config, network=replace(config.network, **network))
     made = make_network(config, (5,), A, 0)
-    randomise_advantages(made)
+    randomize_advantages(made)
     return made
 
 

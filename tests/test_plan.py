@@ -12,10 +12,10 @@ from gdi.config import Config
 from gdi.envs.base import EnvSpec
 from gdi.errors import UserError
 from gdi.presets import make_config
-from gdi.runtime import parts as making
-from gdi.runtime import plan as planning
+from gdi.runtime import factories as making
+from gdi.runtime import memory_plan as planning
 from gdi.runtime.local import build
-from gdi.runtime.plan import GIB, MemoryPlan, check_fits, plan_memory, saved_bytes_per_step
+from gdi.runtime.memory_plan import GIB, MemoryPlan, check_fits, plan_memory, saved_bytes_per_step
 from helpers import change, make_network, tiny_config
 
 ATARI = EnvSpec((84, 84, 4), np.dtype(np.uint8), 18, frames_per_step=4, frame_stack=4)
@@ -63,7 +63,7 @@ def test_saved_bytes_are_those_of_the_layers(precision: str, number_bytes: int) 
 
 def test_what_does_not_fit_is_refused_in_one_line_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    real = planning.memory_bytes()
+    real = planning.available_memory_bytes()
     assert real is None or real > 1 << 28
     original = making.make_env
 

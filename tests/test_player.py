@@ -22,7 +22,7 @@ from gdi.envs.toy import make_toy
 from gdi.evaluation import Evaluator
 from gdi.networks import AgentNetwork
 from gdi.types import Array, Index, State
-from helpers import make_network, randomise_advantages, tiny_config, with_lstm
+from helpers import make_network, randomize_advantages, tiny_config, with_lstm
 
 EPISODES, SEED = 4, 5
 # What an evaluation makes of its seed, given to the other two as well.
@@ -37,7 +37,7 @@ def config_for(env: str, preset: str) -> Config:
 
 def network_for(config: Config, env: VectorEnv) -> AgentNetwork:
     network = make_network(config, env.spec.observation_shape, env.spec.num_actions, 0)
-    randomise_advantages(network)
+    randomize_advantages(network)
     return network
 
 

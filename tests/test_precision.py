@@ -22,8 +22,8 @@ from gdi.networks.torsos import FirstConvolution
 from gdi.presets import make_config
 from gdi.runtime.bench import bare_window
 from gdi.runtime.local import build
-from gdi.runtime.runlog import read_metrics
-from helpers import make_actor, make_network, randomise_advantages
+from gdi.runtime.run_log import read_metrics
+from helpers import make_actor, make_network, randomize_advantages
 
 CPU = torch.device("cpu")
 SHAPE, ACTIONS = (84, 84, 4), 18
@@ -45,7 +45,7 @@ def atari(game: str = "pong", precision: str = "bfloat16", torso: str = "nature"
 
 def network_of(config: Config) -> AgentNetwork:
     network = make_network(config, SHAPE, ACTIONS, 0)
-    randomise_advantages(network)
+    randomize_advantages(network)
     return network
 
 
@@ -167,7 +167,7 @@ def test_a_cpu_that_only_imitates_bfloat16_is_told(
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     system = build(atari(precision=precision))
     system.close()
-    assert ("slower than float32" in system.text()) == told
+    assert ("slower than float32" in system.summary()) == told
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gdi
-from helpers import fails, read_lines, stop_after, tiny_config
+from helpers import error_line, read_metric_lines, stop_after, tiny_config
 from ray_runs import QUICK, At, Both, When, newest, niceness_of, seldom, until_there_are
 
 pytest.importorskip("ray")
@@ -33,7 +33,7 @@ def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -
     state = newest(result.run_dir)["system"]
     assert int(state["learner"]["trained_transitions"]) == config.data.replay * 2500
     assert len(state["collector"]["windows"]) == 0
-    lines = read_lines(result.run_dir)
+    lines = read_metric_lines(result.run_dir)
     training = [line for line in lines if line["kind"] == "train"]
     assert max(line["ray/actors"] for line in training) == 2
     assert max(line["ray/queue_windows"] for line in training) <= 2 * QUICK.queue_windows - 1
@@ -51,7 +51,7 @@ def test_actors_join_and_leave_while_it_runs(
 ) -> None:
     from gdi.cli.main import main
 
-    monkeypatch.setattr("gdi.runtime.ray.wanted.LOOK_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("gdi.runtime.ray.actor_count.LOOK_EVERY_SECONDS", 0.0)
     folder = tmp_path / "run"
 
     def want(actors: int) -> Callable[[], None]:
@@ -69,7 +69,7 @@ def test_actors_join_and_leave_while_it_runs(
     assert counts[-1] == 1
     assert console.seen[-1]["ray/dropped_windows_total"] == 0  # who leaves delivers first
     capsys.readouterr()
-    assert "nobody is training" in fails(["actors", str(folder), "2"], capsys)
+    assert "is not being trained: start it" in error_line(["actors", str(folder), "2"], capsys)
 
 
 @pytest.mark.usefixtures("shared_ray")
@@ -82,4 +82,4 @@ def test_more_actors_than_there_is_room_for_cost_nothing(tmp_path: Path) -> None
     result = gdi.train(config, tmp_path / "run", resume=True, runtime="ray", placement=placement)
     assert result.finished
     assert result.steps == 800
-    assert {line["ray/actors"] for line in read_lines(result.run_dir) if "ray/actors" in line} == {1}
+    assert {line["ray/actors"] for line in read_metric_lines(result.run_dir) if "ray/actors" in line} == {1}

@@ -11,7 +11,7 @@ import pytest
 
 import gdi
 from gdi.config import Config
-from helpers import network_of, read_lines, tiny_config, with_lstm
+from helpers import read_metric_lines, saved_network, tiny_config, with_lstm
 from ray_runs import LOCKSTEP, newest
 
 pytest.importorskip("ray")
@@ -63,7 +63,7 @@ def test_lockstep_is_the_local_run_bit_by_bit(case: str, tmp_path: Path) -> None
     states = [newest(run.run_dir)["system"] for run in (local, remote)]
     for part in ("learner", "controllers", "parameters"):
         assert_equal(states[0][part], states[1][part])
-    assert without_ray(read_lines(remote.run_dir)) == read_lines(local.run_dir)
+    assert without_ray(read_metric_lines(remote.run_dir)) == read_metric_lines(local.run_dir)
     assert (remote.run_dir / "episodes.csv").read_text() == (local.run_dir / "episodes.csv").read_text()
 
 
@@ -86,9 +86,9 @@ def test_two_learners_are_one_learner_with_the_whole_batch(tmp_path: Path) -> No
     alone = gdi.train(config, tmp_path / "alone")
     both = gdi.train(config, tmp_path / "both", runtime="ray", placement=replace(LOCKSTEP, learners=2))
     assert both.updates == alone.updates
-    one, two = network_of(alone.run_dir), network_of(both.run_dir)
+    one, two = saved_network(alone.run_dir), saved_network(both.run_dir)
     for name in one:
         np.testing.assert_allclose(two[name], one[name], rtol=2e-3, atol=2e-5, err_msg=name)
-    first, second = (read_lines(run.run_dir)[0] for run in (alone, both))
+    first, second = (read_metric_lines(run.run_dir)[0] for run in (alone, both))
     for name in ("loss/v", "loss/q", "loss/policy", "optimizer/gradient_norm", "actor/parameter_lag_updates"):
         assert second[name] == pytest.approx(first[name], rel=1e-3, abs=1e-6), name

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import fails
+from helpers import error_line
 from ray_runs import TRAIN
 
 ray = pytest.importorskip("ray")
@@ -18,7 +18,7 @@ def test_without_ray_one_line_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     argv = ["train", *TRAIN, "--runtime", "ray", "--run-dir", str(tmp_path / "run")]
-    assert "'.[ray]'" in fails(argv, capsys)
+    assert "'.[ray]'" in error_line(argv, capsys)
     assert not (tmp_path / "run").exists()
 
 
@@ -27,15 +27,15 @@ def test_without_ray_one_line_says_what_to_install(
     [
         (["--ray-address", "auto"], "--ray-address needs --runtime ray"),
         (["--placement.actors", "2"], "--placement.… needs --runtime ray"),
-        (["--runtime", "ray", "--placement.actors", "3"], "cannot share --env.num-envs 8"),
+        (["--runtime", "ray", "--placement.actors", "3"], "cannot divide --env.num-envs 8 evenly"),
         (["--runtime", "ray", "--placement.actors", "0"], "--placement.actors must be greater than 0"),
-        (["--runtime", "ray", "--placement.lockstep", "--placement.actors", "2"], "lockstep means one actor"),
+        (["--runtime", "ray", "--placement.lockstep", "--placement.actors", "2"], "lockstep needs exactly one actor"),
         (["--runtime", "ray", "--placement.lockstep", "--run.overlap"], "--run.no-overlap"),
         (["--runtime", "slurm"], "invalid choice: 'slurm'"),
     ],
 )
 def test_bad_input(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert message in fails(["train", *TRAIN, *argv], capsys)
+    assert message in error_line(["train", *TRAIN, *argv], capsys)
 
 
 @pytest.mark.parametrize(
@@ -52,5 +52,5 @@ def test_an_address_nobody_answers_is_one_line(
     monkeypatch.setattr(ray, "is_initialized", lambda: False)  # tests before this one may have left theirs
     monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("asked Ray, which tries for minutes"))
     argv = ["train", *TRAIN, "--runtime", "ray", "--run-dir", str(tmp_path / "run"), "--ray-address", address]
-    assert message in fails(argv, capsys)
+    assert message in error_line(argv, capsys)
     assert not (tmp_path / "run").exists()

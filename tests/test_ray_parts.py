@@ -37,7 +37,7 @@ def test_an_actor_that_waits_for_a_processor_is_not_taken_for_hung(monkeypatch: 
     monkeypatch.setattr("gdi.runtime.ray.pool._finished", lambda references: [r for r in references if r in there])
     monkeypatch.setattr("gdi.runtime.ray.pool.time", SimpleNamespace(monotonic=lambda: now[0]))
     pool = pool_of(replace(QUICK, hang_seconds=10.0), lambda: 1)
-    monkeypatch.setattr(pool, "_lose", lambda member, why: lost.append(why))
+    monkeypatch.setattr(pool, "_replace_actor", lambda member, why: lost.append(why))
     pool.start()
     for now[0] in (20.0, 40.0):
         pool._kill_hung()
@@ -59,10 +59,10 @@ def test_who_leaves_delivers_first(monkeypatch: pytest.MonkeyPatch) -> None:
     leaver = pool._members[1]
     leaver.tasks.append("a window")
     wanted[0] = 1
-    pool._follow_wanted()
+    pool._match_actor_count()
     assert killed == []
     leaver.tasks.clear()
-    pool._follow_wanted()
+    pool._match_actor_count()
     assert killed == [leaver.handle]
     assert list(pool._members) == [0]
 
@@ -93,10 +93,10 @@ class Asked:
 
 
 def test_indices_are_drawn_ahead_as_many_as_the_window_before_took() -> None:
-    from gdi.runtime.ray.acting import ProposedIndices
+    from gdi.runtime.ray.actor_worker import IndexPrefetcher
 
     ask = Asked()
-    indices = ProposedIndices(ask, slots=1, ahead=True)
+    indices = IndexPrefetcher(ask, slots=1, ahead=True)
     indices.begin_window()
     got = [*indices.propose([0, 1, 2]), *indices.propose([1]), *indices.propose([2])]
     assert ask.requests == [[0, 0, 0], [0], [0]]  # the first window knows nothing yet
@@ -110,10 +110,10 @@ def test_indices_are_drawn_ahead_as_many_as_the_window_before_took() -> None:
 
 
 def test_every_environment_keeps_its_own_controller() -> None:
-    from gdi.runtime.ray.acting import ProposedIndices
+    from gdi.runtime.ray.actor_worker import IndexPrefetcher
 
     ask = Asked()
-    indices = ProposedIndices(ask, slots=8, ahead=True)
+    indices = IndexPrefetcher(ask, slots=8, ahead=True)
     indices.begin_window()
     indices.propose([4, 5])
     indices.propose([4])
@@ -125,10 +125,10 @@ def test_every_environment_keeps_its_own_controller() -> None:
 
 
 def test_without_drawing_ahead_every_index_is_drawn_when_it_is_needed() -> None:
-    from gdi.runtime.ray.acting import ProposedIndices
+    from gdi.runtime.ray.actor_worker import IndexPrefetcher
 
     ask = Asked()
-    indices = ProposedIndices(ask, slots=1, ahead=False)
+    indices = IndexPrefetcher(ask, slots=1, ahead=False)
     for _ in range(2):
         indices.begin_window()
         indices.propose([0, 1])

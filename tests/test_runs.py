@@ -21,7 +21,7 @@ from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.folder import read_config
 from gdi.runtime.local import build
 from gdi.runtime.lock import lock_holder, run_lock
-from helpers import network_of, read_lines, stop_after, tiny_config, with_lstm
+from helpers import read_metric_lines, saved_network, stop_after, tiny_config, with_lstm
 
 
 @pytest.mark.parametrize("preset", ["gdi-i3", "gdi-h3"])
@@ -29,11 +29,11 @@ def test_same_seed_same_run_and_another_seed_another(tmp_path: Path, preset: str
     config = tiny_config(preset=preset)
     one, two = (gdi.train(config, tmp_path / name) for name in ("one", "two"))
     other = gdi.train(replace(config, seed=8), tmp_path / "other")
-    assert read_lines(one.run_dir) == read_lines(two.run_dir)
+    assert read_metric_lines(one.run_dir) == read_metric_lines(two.run_dir)
     assert (one.run_dir / "episodes.csv").read_bytes() == (two.run_dir / "episodes.csv").read_bytes()
-    assert read_lines(one.run_dir) != read_lines(other.run_dir)
-    for name, value in network_of(one.run_dir).items():
-        np.testing.assert_array_equal(value, network_of(two.run_dir)[name])
+    assert read_metric_lines(one.run_dir) != read_metric_lines(other.run_dir)
+    for name, value in saved_network(one.run_dir).items():
+        np.testing.assert_array_equal(value, saved_network(two.run_dir)[name])
 
 
 def test_a_run_ends_on_exactly_the_steps_asked_and_trains_each_exactly_replay_times(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_run_ends_on_exactly_the_steps_asked_and_trains_each_exactly_replay_ti
     assert state["system"]["learner"]["trained_transitions"] == 2 * 1003
     assert state["system"]["collector"]["windows"] == {}
     # The last update's rate is the last of a line that ends at 0.
-    rates = [line["optimizer/learning_rate"] for line in read_lines(result.run_dir) if line["kind"] == "train"]
+    rates = [line["optimizer/learning_rate"] for line in read_metric_lines(result.run_dir) if line["kind"] == "train"]
     assert rates[-1] < 0.3 * max(rates)
 
 
@@ -72,10 +72,10 @@ def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, whole_run: Pat
     assert steps <= part.steps
     resumed = gdi.train(config, tmp_path / "part", resume=True)
     assert resumed.finished
-    assert read_lines(resumed.run_dir) == read_lines(whole)
+    assert read_metric_lines(resumed.run_dir) == read_metric_lines(whole)
     assert (resumed.run_dir / "episodes.csv").read_bytes() == (whole / "episodes.csv").read_bytes()
-    for key, value in network_of(whole).items():
-        np.testing.assert_array_equal(value, network_of(resumed.run_dir)[key])
+    for key, value in saved_network(whole).items():
+        np.testing.assert_array_equal(value, saved_network(resumed.run_dir)[key])
 
 
 def test_the_run_folder_has_everything(whole_run: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_run_folder_has_everything(whole_run: Path) -> None:
     assert list((whole_run / "tensorboard").glob("events.*"))
     with (whole_run / "episodes.csv").open() as file:
         rows = list(csv.DictReader(file))
-    lines = [line for line in read_lines(whole_run) if line["kind"] == "train"]
+    lines = [line for line in read_metric_lines(whole_run) if line["kind"] == "train"]
     assert len(rows) == lines[-1]["episodes"] > 50
     assert all(0 <= float(row["epsilon"]) <= 1 for row in rows)
     health = [
@@ -101,7 +101,7 @@ def test_the_run_folder_has_everything(whole_run: Path) -> None:
 
 
 def lags(run_dir: Path) -> list[float]:
-    return [line["actor/parameter_lag_updates"] for line in read_lines(run_dir) if line["kind"] == "train"]
+    return [line["actor/parameter_lag_updates"] for line in read_metric_lines(run_dir) if line["kind"] == "train"]
 
 
 def test_parameter_lag_counts_updates_behind(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_with_overlap_the_actor_is_one_window_behind(tmp_path: Path) -> None:
     assert len(found) > 3
     assert result.steps == config.steps
     again = gdi.train(config, tmp_path / "again")
-    assert read_lines(again.run_dir) == read_lines(result.run_dir)
+    assert read_metric_lines(again.run_dir) == read_metric_lines(result.run_dir)
 
 
 def test_a_controller_per_environment_learns_from_its_own_episodes_only() -> None:
@@ -156,7 +156,7 @@ def test_a_run_that_is_being_trained_is_not_resumed_by_another(tmp_path: Path) -
 def test_only_a_run_on_ray_takes_another_number_of_actors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = gdi.train(tiny_config(steps=400), tmp_path / "run").run_dir
     before = sorted(folder.iterdir())
-    for holder, words in ((None, "nobody is training"), ("local", "not being trained on Ray")):
+    for holder, words in ((None, "is not being trained: start it"), ("local", "not being trained on Ray")):
         with run_lock(folder, holder) if holder else nullcontext():
             assert lock_holder(folder) == holder
             assert main(["actors", str(folder), "3"]) == 2
@@ -179,8 +179,8 @@ def test_evaluating_more_often_does_not_change_training(tmp_path: Path, whole_ru
     config = tiny_config()
     often = replace(config, evaluation=replace(config.evaluation, every_steps=300, episodes=2))
     two = gdi.train(often, tmp_path / "often")
-    for name, value in network_of(whole_run).items():
-        np.testing.assert_array_equal(value, network_of(two.run_dir)[name])
+    for name, value in saved_network(whole_run).items():
+        np.testing.assert_array_equal(value, saved_network(two.run_dir)[name])
 
 
 def test_learning_on_the_chain(tmp_path: Path) -> None:

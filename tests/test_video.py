@@ -26,7 +26,7 @@ from gdi.errors import UserError
 from gdi.evaluation.video import Mp4Writer, RecordedEpisode, check_recording, draw, drawable, record, video_size
 from gdi.index_space import make_index_space
 from gdi.types import Array, Index
-from helpers import fails, tiny_config
+from helpers import error_line, tiny_config
 
 NO_NOOPS = replace(PROTOCOLS["paper"], max_noop_frames=0)
 WIDTH, HEIGHT, STRIP = 480, 688, 58
@@ -123,7 +123,7 @@ def test_the_screen_is_the_game_that_trains(
     assert [end for end, count in seen.items() if count > 1] == ([ends] if ends else [])
 
 
-def test_every_emulator_frame_is_shown_in_its_colours() -> None:
+def test_every_emulator_frame_is_shown_in_its_colors() -> None:
     ale = ALEInterface()
     ale.setFloat("repeat_action_probability", 0.0)
     ale.loadROM(roms.get_rom_path("ms_pacman"))
@@ -244,9 +244,9 @@ def test_the_video_has_every_frame_at_60_a_second(recorded: Recorded) -> None:
     ]
     for frame, wanted in zip(frames, expected, strict=True):
         assert np.abs(frame.astype(np.int16) - wanted).mean() < 4  # what H.264 loses
-    # The bricks: six rows, six colours.
+    # The bricks: six rows, six colors.
     bricks = frames[100][STRIP + 3 * 57 : STRIP + 3 * 93 : 18, WIDTH // 4].astype(int)
-    assert len({tuple(colour // 24) for colour in bricks}) > 3
+    assert len({tuple(color // 24) for color in bricks}) > 3
     assert np.ptp(bricks, axis=1).max() > 60
 
 
@@ -304,7 +304,7 @@ def test_a_video_that_is_not_whole_is_not_kept(tmp_path: Path) -> None:
 
     with pytest.raises(UserError, match="ffmpeg stopped"):
         killed(frames_afterwards=3)
-    with pytest.raises(UserError, match="could not be written whole"):
+    with pytest.raises(UserError, match="is incomplete"):
         killed(frames_afterwards=0)
     assert list(tmp_path.iterdir()) == []
 
@@ -317,7 +317,7 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> Non
             video.write(np.zeros((HEIGHT, WIDTH, 3), np.uint8))
             path.write_text("precious")
 
-    with pytest.raises(UserError, match="meanwhile"):
+    with pytest.raises(UserError, match="created during the recording"):
         late()
     assert path.read_text() == "precious"
     assert list(tmp_path.iterdir()) == [path]
@@ -421,8 +421,8 @@ def _nothing_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("out.avi", "does not end in .mp4"),
         ("out", "does not end in .mp4"),
-        ("here.mp4", "exists already"),
-        ("folder.mp4", "exists already"),
+        ("here.mp4", "already exists"),
+        ("folder.mp4", "already exists"),
         ("no/such/out.mp4", "no folder no/such"),
         ("here.mp4/out.mp4", "no folder here.mp4"),
         ("x" * 250 + ".mp4", "File name too long"),
@@ -441,7 +441,7 @@ def test_a_video_that_cannot_be_written_fails_before_anything_is_played(
     Path("here.mp4").write_text("precious")
     Path("folder.mp4").mkdir()
     what = str(run_dir) if command == "evaluate" else "pong"
-    assert message in fails([command, what, "--video", target], capsys)
+    assert message in error_line([command, what, "--video", target], capsys)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["folder.mp4", "here.mp4"]
     assert Path("here.mp4").read_text() == "precious"
 
@@ -466,7 +466,7 @@ def test_missing_packages_are_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, package, None)
-    err = fails(["play", "pong"], capsys)
+    err = error_line(["play", "pong"], capsys)
     assert package in err
     assert "'.[video]'" in err
     assert list(tmp_path.iterdir()) == []
@@ -500,7 +500,7 @@ def test_what_cannot_be_played(
     argv: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert message in fails(["play", *argv], capsys)
+    assert message in error_line(["play", *argv], capsys)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -509,14 +509,14 @@ def test_evaluate_refuses_odd_requests(
     run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evaluate, path = ["evaluate", str(run_dir)], str(tmp_path / "out.mp4")
-    assert "needs --video" in fails([*evaluate, "--video-episodes", "2"], capsys)
-    assert "--video-episodes must be" in fails([*evaluate, "--video", path, "--video-episodes", "0"], capsys)
+    assert "needs a video: add --video" in error_line([*evaluate, "--video-episodes", "2"], capsys)
+    assert "--video-episodes must be" in error_line([*evaluate, "--video", path, "--video-episodes", "0"], capsys)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_other_environments_have_no_frames_to_show(tmp_path: Path) -> None:
     for env_id in ("MinAtar/Breakout-v0", "CartPole-v1", "Toy/Surface-v0"):
-        with pytest.raises(UserError, match=rf"57, such as ALE/Pong-v5.*{env_id}"):
+        with pytest.raises(UserError, match=rf"57 Atari games, such as ALE/Pong-v5.*{env_id}"):
             check_recording(env_id, tmp_path / "out.mp4")
 
 
@@ -526,7 +526,7 @@ def test_evaluate_of_another_environment_says_so_at_once(
     run = gdi.train(tiny_config("CartPole-v1", steps=80), tmp_path / "run")
     monkeypatch.setattr(gdi.Agent, "evaluate", lambda *_: pytest.fail("something was played"))
     argv = ["evaluate", str(run.run_dir), "--video", str(tmp_path / "out.mp4")]
-    assert "CartPole-v1 is none" in fails(argv, capsys)
+    assert "CartPole-v1 is not one" in error_line(argv, capsys)
     assert not (tmp_path / "out.mp4").exists()
 
 

@@ -1,12 +1,15 @@
 #!/usr/bin/env python
-"""Proves that a refactoring leaves runs bit-equal: ``python tools/goldens.py [--base COMMIT] [--cases a,b] [-j N]``.
+"""Proves that a refactoring leaves runs bit-equal.
 
-Tests say that the parts are right, and many of them would pass with other numbers. This says that the numbers are the
-same. Tiny runs are made from a worktree of the base commit and from the working tree, and then compared: θ after each
-of the first updates, the logs, the newest checkpoint, and what the agent does that is loaded from it.
+    python tools/goldens.py [--base COMMIT] [--cases a,b] [-j N]
 
-Both trees get their config as ``config.json`` text of format 1, which is what the base commit writes. The driver never
-imports gdi: every run is a process of its own, which finds the package of its tree by PYTHONPATH.
+Tests show that the components are correct, but many of them would pass with other numbers. This tool shows that the
+numbers are the same. It makes tiny runs from a worktree of the base commit and from the working tree, and compares
+them. The comparison covers θ after each of the first updates, the logs, the newest checkpoint, and the actions of the
+agent loaded from it.
+
+Both trees get their config as ``config.json`` text of format 1, which the base commit writes. The driver never imports
+gdi. Every run is a separate process, which finds its tree's package by PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -35,12 +38,12 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "tests" / "data" / "format1"
 BASE_COMMIT = "a6c9eb9"
-# More would only say later what the checkpoint says anyway.
+# Later updates would only repeat what the checkpoint shows.
 RECORDED_UPDATES = 20
 WORKER_SECONDS = 900
 PLAYED_STEPS, PLAYED_EPISODE_STEPS = 30, 10
 PLAYED_INDEX = (1.5, 4.0, 0.25)
-# What depends on the clock: times, and the length of the log that holds them.
+# Values that depend on timing: seconds, and the length of the log that holds them.
 WALL_CLOCK = ("/run/seconds", "/run/log/metrics.jsonl")
 WINDOW_KEYS = {"obs", "episode_start", "valid", "action", "index", "behavior_prob", "previous_action"}
 
@@ -48,33 +51,30 @@ Array = NDArray[Any]
 Tree = dict[str, Any]
 
 
-# The cases
-
-
 @dataclass(frozen=True)
 class Session:
-    """One call of ``gdi.train``; every one but the first resumes."""
+    """One call of ``gdi.train``; every call except the first resumes."""
 
     stop: int = 0
     """Stop at this many steps; 0 trains to the end."""
     runtime: str = "local"
     learners: int = 1
     base_only: bool = False
-    """The base tree alone runs it, and both go on from its run folder: old runs must stay resumable."""
+    """Only the base tree runs it, and both continue from its run folder, because old runs must resume."""
     poison: tuple[int, ...] = ()
-    """Calls of ``Learner.update`` that see a θ which is not finite: the run diverges there, and only there."""
+    """Calls of ``Learner.update`` that get a NaN or infinite θ, so that the run diverges exactly there."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A tiny run: a fixture, what differs from it, and in which sessions it is trained."""
+    """A tiny run: a fixture, its overrides, and the sessions in which it is trained."""
 
     name: str
     fixture: str
     overrides: dict[str, Any] = field(default_factory=dict)
     sessions: tuple[Session, ...] = (Session(),)
     plays: bool = True
-    """False where there is no agent worth loading, since its θ is not finite."""
+    """False if the agent is not worth loading, because its θ is NaN or infinite."""
 
     @property
     def needs_ray(self) -> bool:
@@ -137,22 +137,22 @@ CASES = [
     Case("lstm-burn-in-i3", "gdi-i3-minatar", LSTM),
     Case("lstm-burn-in-h3", "gdi-h3-minatar", LSTM),
     Case("lstm-without-burn-in", "gdi-i3-classic", {"network.lstm_units": 8}),
-    # Longer than a window: its burn-in holds whole episodes and the resets between them.
+    # This burn-in is longer than a window, so it holds whole episodes and the resets between them.
     Case("lstm-long-burn-in", "gdi-i3-classic", {**LSTM, "learner.burn_in_steps": 4, "env.max_episode_steps": 6}),
     Case("atari-stack-burn-in", "gdi-i3-atari-cpu", ATARI),
     # The paper's own settings: the deep torso, dynamics tasks, weight decay, overlap.
     Case("atari-paper", "gdi-h3-paper", {**ATARI, "steps": 200, "evaluation.every_steps": 150}),
     Case("overlap-workers", "gdi-i3-minatar", OVERLAP),
     Case("overlap-lstm", "gdi-h3-minatar", {**LSTM, "run.overlap": True}),
-    # Also the only chunked batches that a tiny run can have: ⌈5/2⌉ and 2 sequences. A single worker's batch is cut only
-    # where its activations are beyond 2 GiB, and nothing in a config says otherwise.
+    # These are also the only chunked batches of a tiny run: ⌈5/2⌉ and 2 sequences. With a single worker, a batch is
+    # chunked only above 2 GiB of activations, and no setting changes that.
     Case("workers", "gdi-i3-classic", {"learner.workers": 2, "learner.batch_size_sequences": 5}),
     Case("per-environment", "gdi-i3-classic", {"controller.per_environment": True}),
     Case("multiplicative-weights", "gdi-i3-classic", {"controller.kind": "multiplicative-weights"}),
     Case("literal-offsets", "gdi-i3-classic", {"controller.offset_mode": "literal"}),
     Case("log-axis", "gdi-i3-classic", LOG_AXES),
     Case("linear-axis", "gdi-i3-minatar", LINEAR_AXES),
-    # 607 = 30 windows of 20 and 7 steps: it ends inside a window, inside a step, and with a smaller batch.
+    # 607 steps are 30 windows of 20 and 7 more. The run ends inside a window, inside a step, and with a smaller batch.
     Case("partial-last-batch", "gdi-i3-classic", {"steps": 607, "learner.batch_size_sequences": 3}),
     Case("partial-last-batch-lstm", "gdi-i3-minatar", {**LSTM, "steps": 607, "learner.batch_size_sequences": 3}),
     Case("truncation", "gdi-i3-classic", {"env.max_episode_steps": 7}),
@@ -167,7 +167,7 @@ CASES = [
     Case("push-and-pull", "gdi-i3-minatar", {"learner.push_every_updates": 3, "learner.pull_every_steps": 4}),
     Case("bfloat16", "gdi-i3-minatar", {"run.precision": "bfloat16", **SHORT}),
     Case("stopped-midway", "gdi-i3-minatar", LSTM, MIDWAY),
-    # These environments cannot be saved: new episodes begin.
+    # These environments cannot be saved, so new episodes start.
     Case("stopped-midway-classic", "gdi-i3-classic", LSTM, MIDWAY),
     Case("from-base-lstm", "gdi-i3-minatar", LSTM, FROM_BASE),
     Case("from-base-lstm-h3-truncated", "gdi-h3-minatar", {**LSTM, "env.max_episode_steps": 9}, FROM_BASE),
@@ -192,7 +192,10 @@ CASES = [
 
 
 def config_text(case: Case) -> str:
-    """The case's ``config.json`` of format 1. A field that format 1 does not have is a slip in the case."""
+    """Return the case's ``config.json`` of format 1.
+
+    A field that format 1 does not have is an error in the case.
+    """
     config = json.loads((FIXTURES / f"{case.fixture}.json").read_text(encoding="utf-8"))
     for dotted, value in {**TINY, **case.overrides}.items():
         *sections, name = dotted.split(".")
@@ -205,18 +208,18 @@ def config_text(case: Case) -> str:
     return json.dumps(config, indent=2) + "\n"
 
 
-# The process that runs one case with one tree; only from here on is gdi imported
+# The code from here on runs one case with one tree in its own process. Only this code imports gdi.
 
 
 class StopAt:
-    """A console that asks the run to save and stop once it has come so far."""
+    """A console that stops the run, with a save, at a number of steps."""
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
 
     def event(self, event: dict[str, Any]) -> None:
         if self._steps and event["kind"] == "progress" and event["steps"] >= self._steps:
-            self._steps = 0  # a second signal would not wait for the run to be saved
+            self._steps = 0  # a second signal would not wait for the save
             os.kill(os.getpid(), signal.SIGINT)
 
     def episode(self, steps: int, episode: Any) -> None: ...
@@ -225,7 +228,7 @@ class StopAt:
 
 
 def digest_of(network: Any) -> str:
-    """SHA-256 of all parameters, by name."""
+    """Return the SHA-256 of all parameters, by name."""
     digest = hashlib.sha256()
     for name, value in sorted(network.state_dict().items()):
         digest.update(name.encode())
@@ -235,7 +238,10 @@ def digest_of(network: Any) -> str:
 
 @contextmanager
 def not_finite(network: Any) -> Iterator[None]:
-    """θ with NaN inside. It says nothing of how a batch is laid out, so it works in any tree."""
+    """Put NaN into θ.
+
+    This does not depend on the layout of a batch, so it works in any tree.
+    """
     import torch
 
     parameter = next(iter(network.parameters()))
@@ -251,7 +257,7 @@ def not_finite(network: Any) -> Iterator[None]:
 
 @contextmanager
 def recorded_updates(path: Path, poison: tuple[int, ...]) -> Iterator[None]:
-    """Within it, θ's digest after each of the first updates goes to the file; those of ``poison`` fail."""
+    """Write the digest of θ after each of the first updates to a file, and make those of ``poison`` fail."""
     from gdi.learner import Learner
 
     original, calls = Learner.update, itertools.count()
@@ -275,7 +281,10 @@ def recorded_updates(path: Path, poison: tuple[int, ...]) -> Iterator[None]:
 
 
 def train_session(config: Any, run: Path, session: Session, *, resume: bool) -> dict[str, Any]:
-    """Train, and return how it ended. Divergence is an end like others; any other error ends the process."""
+    """Train, and return how the run ended.
+
+    Divergence is a valid end. Any other error ends the process.
+    """
     import gdi
     from gdi.placement import PlacementConfig
 
@@ -285,14 +294,14 @@ def train_session(config: Any, run: Path, session: Session, *, resume: bool) -> 
     try:
         result = gdi.train(config, run, resume=resume, console=StopAt(session.stop), **options)
     except Exception as error:
-        if type(error).__name__ != "Diverged":
+        if type(error).__name__ != "DivergenceError":
             raise
         return {"diverged": True}
     return {"steps": result.steps, "updates": result.updates, "frames": result.frames, "finished": result.finished}
 
 
 def observations(shape: tuple[int, ...], dtype: Any, count: int) -> Iterator[Array]:
-    """The same noise in every tree, whatever plays with it."""
+    """Return the same noise in every tree."""
     rng, kind = np.random.default_rng(0), np.dtype(dtype)
     for _ in range(count):
         if kind == np.bool_:
@@ -304,7 +313,7 @@ def observations(shape: tuple[int, ...], dtype: Any, count: int) -> Iterator[Arr
 
 
 def index_of(values: tuple[float, ...]) -> Any:
-    """λ as this tree takes it: the base tree has a class for it, others a plain tuple."""
+    """Return λ as this tree expects it: the base tree has a class for it, others a plain tuple."""
     import importlib
 
     try:
@@ -314,7 +323,7 @@ def index_of(values: tuple[float, ...]) -> Any:
 
 
 def play(run: Path) -> dict[str, Any]:
-    """Evaluations and actions of the agent that is loaded from the run."""
+    """Return evaluations and actions of the agent that is loaded from the run."""
     import gdi
 
     agent = gdi.load(run, seed=5)
@@ -333,7 +342,7 @@ def play(run: Path) -> dict[str, Any]:
 
 
 def work(job: Tree) -> None:
-    """What a worker process does: the sessions, then the agent, then (in the tree that is judged) the comparison."""
+    """Run the sessions and the agent in a worker process; the judged tree also compares the checkpoints."""
     import gdi
     from gdi.config import config_from_json
 
@@ -361,11 +370,11 @@ def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
-# What is compared: first within the worker of the judged tree, which can read checkpoints, then in the driver
+# The worker of the judged tree compares checkpoints, because it can read them. The driver compares the rest.
 
 
 def checkpoint_difference(base: Path, tree: Path) -> str | None:
-    """The first leaf in which the newest checkpoints differ; None if there is none."""
+    """Return the first leaf in which the newest checkpoints differ, or None."""
     from gdi.runtime.checkpoint import read_checkpoint
 
     names = [[path.name for path in sorted((run / "checkpoints").glob("step-*"))] for run in (base, tree)]
@@ -380,7 +389,7 @@ def checkpoint_difference(base: Path, tree: Path) -> str | None:
 
 
 def normalized(tree: Any, name: str = "") -> Any:
-    """The tree with zeros where no one trains: what a window says of a step that was none may change freely."""
+    """Return the tree with zeros for untrained steps, because their content may change freely."""
     if isinstance(tree, list):
         return [normalized(value) for value in tree]
     if not isinstance(tree, dict):
@@ -394,7 +403,7 @@ def normalized(tree: Any, name: str = "") -> Any:
 
 
 def normalized_window(window: Tree) -> Tree:
-    """Without action, μ and λ of invalid steps, without λ of the bootstrap, and without the action before a start."""
+    """Drop action, μ and λ of invalid steps, λ of the bootstrap, and the action before a start."""
     valid, starts = np.asarray(window["valid"]), np.asarray(window["episode_start"])
     length = len(valid)
     forgotten = starts.copy()
@@ -409,7 +418,7 @@ def normalized_window(window: Tree) -> Tree:
 
 
 def differing_leaves(base: Any, tree: Any, path: str = "") -> Iterator[str]:
-    """Each leaf that differs, with how: by its place, dtype, shape or bytes."""
+    """Yield each leaf that differs, with the kind of difference: place, dtype, shape or bytes."""
     if path in WALL_CLOCK:
         return
     if isinstance(base, dict) and isinstance(tree, dict):
@@ -439,7 +448,7 @@ def differing_arrays(base: Array, tree: Array, path: str) -> Iterator[str]:
 
 
 def in_common(base: Tree, tree: Tree) -> tuple[Tree, Tree]:
-    """Two evaluations, cut down to the keys of both: a tree may say more of an evaluation than the base did."""
+    """Restrict two evaluations to their common keys, because a tree may report more than the base."""
     keys = [key for key in base if key in tree]
     assert "mean" in keys, "an evaluation without its mean"
     return {key: base[key] for key in keys}, {key: tree[key] for key in keys}
@@ -455,7 +464,10 @@ def read_json(path: Path) -> Any:
 
 
 def difference(base: Path, tree: Path) -> str | None:
-    """What differs first between two finished sides of a case; None if nothing does. θ says most, so it is first."""
+    """Return the first difference between two finished sides of a case, or None.
+
+    θ says most, so it comes first.
+    """
     found = itertools.chain(
         update_differences(base, tree),
         outcome_differences(base, tree),
@@ -475,7 +487,10 @@ def outcome_differences(base: Path, tree: Path) -> Iterator[str]:
 
 
 def update_differences(base: Path, tree: Path) -> Iterator[str]:
-    """Sessions on Ray have no such files: their learners are other processes."""
+    """Yield differences of θ.
+
+    Sessions on Ray have no such files, because their learners are other processes.
+    """
     for outcome in sorted(tree.glob("outcome-*.json")):
         session = outcome.stem.removeprefix("outcome-")
         paths = [folder / f"updates-{session}.txt" for folder in (base, tree)]
@@ -502,11 +517,11 @@ def metric_differences(base: Path, tree: Path) -> Iterator[str]:
     for number, (one, other) in enumerate(zip(expected, found, strict=False), 1):
         for line in (one, other):
             line.pop("clock")
-            line.pop("collector/bytes", None)  # windows store λ for one row more than those of format 1
+            line.pop("collector/bytes", None)  # windows store λ for one more row than in format 1
         if one["kind"] == other["kind"] == "evaluation":
             one, other = in_common(one, other)
         for key in [*one, *(key for key in other if key not in one)]:
-            if repr(one.get(key)) != repr(other.get(key)):  # as text: a NaN equals itself, and 1 is not 1.0
+            if repr(one.get(key)) != repr(other.get(key)):  # as text, so that NaN equals itself and 1 differs from 1.0
                 yield f"metrics.jsonl line {number}: {key} is {short(other.get(key))}, not {short(one.get(key))}"
     if len(expected) != len(found):
         yield f"metrics.jsonl has {len(found)} lines, not {len(expected)}"
@@ -524,11 +539,8 @@ def agent_differences(base: Path, tree: Path) -> Iterator[str]:
             yield f"agent: {name} is {short(other)}, not {short(one)}"
 
 
-# The driver
-
-
 def run_worker(case: Case, tree: Path, folder: Path, other: Path, *, is_base: bool) -> str | None:
-    """Run a case with one tree, in a process of its own; returns how it failed, if it did."""
+    """Run a case with one tree in its own process; return the failure, if any."""
     job = {
         "source": str(tree / "src"),
         "config": config_text(case),
@@ -556,7 +568,10 @@ def run_worker(case: Case, tree: Path, folder: Path, other: Path, *, is_base: bo
 
 
 def judge(case: Case, base: Path, tree: Path, folder: Path) -> str | None:
-    """Run both sides of a case; returns what differs first, or None. The base goes first: runs are handed on."""
+    """Run both sides of a case; return the first difference, or None.
+
+    The base goes first, because the tree may continue its runs.
+    """
     sides = folder / case.name / "base", folder / case.name / "tree"
     failure = run_worker(case, base, sides[0], sides[1], is_base=True)
     if failure is not None:
@@ -566,13 +581,14 @@ def judge(case: Case, base: Path, tree: Path, folder: Path) -> str | None:
         return f"the tree's run failed: {failure}"
     try:
         return difference(*sides)
-    except Exception as error:  # such as a file that is not there: one case must not end the others
+    # A file may be missing, for example. One case must not end the others.
+    except Exception as error:
         return f"cannot be compared: {error!r}"
 
 
 @contextmanager
 def worktree(commit: str) -> Iterator[Path]:
-    """A checkout of the commit in a temporary folder."""
+    """Check out the commit in a temporary folder."""
     git = ["git", "-C", str(ROOT), "worktree"]
     with tempfile.TemporaryDirectory(prefix="goldens-") as temporary:
         path = Path(temporary) / "base"
@@ -585,19 +601,22 @@ def worktree(commit: str) -> Iterator[Path]:
 
 @contextmanager
 def kept_or_temporary(keep: Path | None) -> Iterator[Path]:
-    """The folder of all runs: one that stays, to look into what differs, or one that goes."""
+    """Yield the folder of all runs: one that is kept for inspection, or a temporary one."""
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="goldens-runs-") as temporary:
             yield Path(temporary)
     else:
         keep.mkdir(parents=True, exist_ok=True)
         if any(keep.iterdir()):
-            raise SystemExit(f"goldens: {keep} is not empty: give --keep another folder.")
+            raise SystemExit(f"goldens: {keep} is not empty: pass another folder to --keep.")
         yield keep.resolve()
 
 
 def chosen_cases(names: str, *, ray: bool) -> list[Case]:
-    """The cases asked for; an unknown name ends the program. Those on Ray take longest, so they begin first."""
+    """Return the requested cases; an unknown name ends the program.
+
+    Those on Ray take longest, so they start first.
+    """
     wanted = [name for name in names.split(",") if name]
     unknown = set(wanted) - {case.name for case in CASES}
     if unknown:
@@ -607,7 +626,7 @@ def chosen_cases(names: str, *, ray: bool) -> list[Case]:
 
 
 def compare_all(cases: list[Case], base: Path, tree: Path, folder: Path, jobs: int) -> bool:
-    """Print a line for each case as it is done; true if all are equal."""
+    """Print a line for each finished case; return True if all are equal."""
     began, differing = time.monotonic(), 0
     with ThreadPoolExecutor(jobs) as pool:
         judged = {pool.submit(judge, case, base, tree, folder): case for case in cases}
@@ -623,11 +642,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compare tiny runs of the working tree with those of a base commit.")
     parser.add_argument("--base", default=BASE_COMMIT, help=f"commit to compare with (default: {BASE_COMMIT})")
     parser.add_argument("--tree", type=Path, default=ROOT, help="tree to judge (default: this repository)")
-    parser.add_argument("--cases", default="", help="names with commas between them (default: all)")
+    parser.add_argument("--cases", default="", help="case names, separated by commas (default: all)")
     parser.add_argument("--keep", type=Path, help="keep all run folders here (default: remove them)")
     parser.add_argument("--no-ray", action="store_true", help="leave out the cases that need Ray")
     parser.add_argument("--list", action="store_true", help="print the names of the cases")
-    parser.add_argument("-j", "--jobs", type=int, default=2, help="cases at the same time (default: 2)")
+    parser.add_argument("-j", "--jobs", type=int, default=2, help="number of parallel cases (default: 2)")
     parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)  # a worker process
     args = parser.parse_args()
     if args.job:

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.minatar_sweep.agents import AGENTS, GAMES, Agent, gdi_config
 from benchmarks.minatar_sweep.claims import CLAIMS
-from benchmarks.minatar_sweep.measures import Comparison, Run, compare, estimate, normaliser, score_matrix
-from benchmarks.minatar_sweep.tables import label, number, played, present, section, steps_text, table
+from benchmarks.minatar_sweep.stats import Comparison, Run, compare, estimate, normalizer, score_matrix
+from benchmarks.minatar_sweep.tables import agents_in, games_in, label, number, section, steps_text, table
 from gdi.config import Config
 from gdi.index_space import make_index_space
 from gdi.scores import metrics
@@ -22,16 +22,19 @@ def live_config(agent: Agent) -> Config:
 
 
 def settings(runs: Sequence[Run]) -> str:
-    """tab:ablation_setting and the outcome beside it. Category, P⁰ and E are measured on the live presets."""
-    games = played(runs)
-    divisor = normaliser(runs, games)
+    """Return tab:ablation_setting with the measured outcome.
+
+    Category, P⁰ and E are measured on the live presets.
+    """
+    games = games_in(runs)
+    divisor = normalizer(runs, games)
     rows = []
     for agent in AGENTS.values():
         if agent.is_peer:
             continue
         config = live_config(agent)
         space = make_index_space(config.index_space)
-        # The paper writes τ where the axis is 1/τ.
+        # The paper writes τ, but the axis is 1/τ.
         searched = [space.label_of(axis.name).removeprefix("1/") for axis in space.axes]
         if searched == ["τ1"]:
             searched = ["τ"]
@@ -47,16 +50,19 @@ def settings(runs: Sequence[Run]) -> str:
         )
     return section(
         "Ablation: settings and outcome",
-        "The paper's table of settings, and the normalised IQM that was measured.",
+        "The paper's table of settings, with the measured IQM.",
         table(["Name", "Category", "Λ", "P_Λ⁰", "E", "IQM"], rows),
     )
 
 
 def score_table(runs: Sequence[Run]) -> str:
-    """The paper's table of ablation scores: per game the score, and the score in percent of DQN's; the best in bold."""
-    games = played(runs)
-    agents = [name for name in present(runs) if not AGENTS[name].is_peer]
-    divisor = normaliser(runs, games)
+    """Return the paper's table of ablation scores.
+
+    Each game has the score, and the score in percent of DQN's. The best is bold.
+    """
+    games = games_in(runs)
+    agents = [name for name in agents_in(runs) if not AGENTS[name].is_peer]
+    divisor = normalizer(runs, games)
     raw = {name: metrics.game_means(score_matrix(runs, name, games)) for name in agents}
     percent = {name: 100 * raw[name] / divisor for name in agents}
     rows = [
@@ -75,8 +81,8 @@ def score_table(runs: Sequence[Run]) -> str:
         rows.append([title, *(cell for value in bold_best(over) for cell in ("", value))])
     return section(
         "Ablation: scores",
-        "In the form of the paper's table, with percent of DQN's mean score in place of its human-normalised score. "
-        "Means alone order nobody: read them with the intervals above and the pairs below.",
+        "This has the form of the paper's table, with percent of DQN's mean score instead of the human-normalized "
+        "score. Means alone do not rank agents. Read them with the intervals above and the pairs below.",
         table(["Games", *(cell for name in agents for cell in (label(name), "DQN (%)"))], rows),
     )
 
@@ -87,15 +93,15 @@ def bold_best(values: Mapping[str, float]) -> list[str]:
 
 
 def claims(runs: Sequence[Run]) -> str:
-    games = played(runs)
+    games = games_in(runs)
     found = [(claim.what, compare(runs, claim.better, claim.worse, games)) for claim in CLAIMS]
     rows = [[pair(c), what, c.probability.text(), str(c.games), c.verdict] for what, c in found]
     return section(
         "Did the claims hold?",
-        "P is the probability of improvement: how likely a run of the first scores above a run of the second, on a "
-        "random game, with a 95 % bootstrap interval. A claim held if the whole interval is above 0.5, did not hold if "
-        "all of it is below, and is undecided if 0.5 is in it or a game has a single run. With as few seeds as here "
-        "such intervals are rather too narrow than too wide.",
+        "P is the probability that a run of the first agent scores above a run of the second on a random game, with a "
+        "95% bootstrap interval. A claim held if the whole interval is above 0.5, and did not hold if it is below. It "
+        "is undecided if the interval includes 0.5, or if a game has a single run. With so few seeds, such intervals "
+        "are more likely too narrow than too wide.",
         table(["pair", "the claim", "P", "games", "verdict"], rows),
         "\n".join(f"- {sentence(c, what, runs)}" for what, c in found),
     )
@@ -106,7 +112,7 @@ def pair(comparison: Comparison) -> str:
 
 
 def sentence(comparison: Comparison, what: str, runs: Sequence[Run]) -> str:
-    """One plain sentence on one pair."""
+    """Return one plain sentence about one pair."""
     head = f"{pair(comparison)} ({what}): {comparison.verdict}"
     if comparison.verdict == "not measured":
         return f"{head}; {comparison.because}."

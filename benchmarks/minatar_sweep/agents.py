@@ -1,4 +1,4 @@
-"""Who runs: the paper's agents and ablations as presets of gdi, and Stable-Baselines3's PPO and DQN."""
+"""The agents: the paper's agents and ablations as gdi presets, and Stable-Baselines3's PPO and DQN."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ EVALUATE_EVERY_STEPS = 100_000
 
 @dataclass(frozen=True)
 class Agent:
-    """A name (of its CSV file, and on the command line), the name in tables, and how many seeds it gets."""
+    """An agent: its name for the CSV file and the command line, its table label and its number of seeds."""
 
     name: str
     label: str
     seeds: int
     preset: str = ""
-    """The preset of gdi; a peer has none."""
+    """The gdi preset; a peer has none."""
     reward_scale: float = 0.0
     """The factor on the shaped reward; 0 keeps that of the scale."""
 
@@ -31,15 +31,15 @@ class Agent:
         return not self.preset
 
 
-# The names in tables are those of the paper's table of ablation settings (tab:ablation_setting).
+# The table labels are those of the paper's ablation settings (tab:ablation_setting).
 AGENTS = {
     agent.name: agent
     for agent in (
         Agent("gdi-i3", "GDI-I3", 5, "gdi-i3"),
         Agent("gdi-h3", "GDI-H3", 5, "gdi-h3"),
         Agent("fixed", "Fix Selection", 3, "fixed"),
-        # Fix Selection is Softmax(A) at temperature 1, and how greedy that is depends on the scale of A alone. The
-        # scale's reward factor of 0.15 leaves it nearly uniform; with the paper's factor of 1 it can learn.
+        # Fixed Selection is Softmax(A) at temperature 1, so the scale of A alone determines how greedy it is. With the
+        # scale's reward factor of 0.15 it is nearly uniform. With the paper's factor of 1 it can learn.
         Agent("fixed-unscaled", "Fix Selection, reward factor 1", 3, "fixed", reward_scale=1.0),
         Agent("random", "Random Selection", 3, "random"),
         Agent("boltzmann", "Boltzmann Selection", 3, "boltzmann"),
@@ -51,17 +51,20 @@ AGENTS = {
 
 
 def env_id(game: str) -> str:
-    """``-v0``: all six actions; sticky actions and difficulty ramping as MinAtar has them by default."""
+    """Return the ``-v0`` id.
+
+    It has all six actions, and MinAtar's default sticky actions and difficulty ramping.
+    """
     return f"MinAtar/{game}-v0"
 
 
 def evaluate_every_steps(steps: int) -> int:
-    """Every 100k steps, and at least four times in a run, so that a short one has a curve, too."""
+    """Return 100k steps, or less, so that a short run also has at least four evaluations."""
     return min(EVALUATE_EVERY_STEPS, max(1, steps // 4))
 
 
 def gdi_config(agent: Agent, game: str, seed: int, steps: int) -> Config:
-    """The preset as it stands at scale ``minatar``, on one CPU thread: the cores are for runs side by side."""
+    """Return the preset at scale ``minatar`` on one CPU thread, because the cores serve parallel runs."""
     config = make_config(agent.preset, env_id(game), scale="minatar", steps=steps, seed=seed)
     learner = config.learner
     if agent.reward_scale:
@@ -70,6 +73,6 @@ def gdi_config(agent: Agent, game: str, seed: int, steps: int) -> Config:
         config,
         learner=learner,
         evaluation=replace(config.evaluation, every_steps=evaluate_every_steps(steps), episodes=EPISODES),
-        # One old checkpoint is enough to resume from, and a sweep has a hundred runs to keep.
+        # One old checkpoint is enough for a resume, and a sweep stores a hundred runs.
         run=replace(config.run, threads=1, device="cpu", keep_checkpoints=1),
     )

@@ -1,9 +1,9 @@
-"""Tables and figures from the CSV files, nothing else: no run folder is needed.
+"""Tables and figures made only from the CSV files; no run folder is needed.
 
     python -m benchmarks.minatar_sweep.analysis [--results docs/results/minatar] [--out docs/results]
 
-writes RESULTS/tables.md, and OUT/minatar-curves.png, -iqm.png, -lambda.png and -health.png. What is missing is told,
-and the rest is made from what is there.
+writes RESULTS/tables.md, and OUT/minatar-curves.png, -iqm.png, -lambda.png and -health.png. It reports missing runs,
+and uses those that exist.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks.minatar_sweep import ablation, tables
 from benchmarks.minatar_sweep.agents import AGENTS
-from benchmarks.minatar_sweep.measures import Run, make_runs
 from benchmarks.minatar_sweep.records import EVALUATION_COLUMNS, LAMBDA_COLUMNS, Row, files_of, read_rows
+from benchmarks.minatar_sweep.stats import Run, make_runs
 from gdi.cli.parsing import OneLineParser
 from gdi.errors import UserError
 
@@ -23,7 +23,7 @@ RESULTS, OUT = Path("docs/results/minatar"), Path("docs/results")
 
 
 def read_results(results: Path) -> tuple[list[Run], list[Row]]:
-    """All runs, and all rows of λ and health."""
+    """Return all runs, and all rows of λ and health."""
     rows, lambdas = [], []
     for agent in AGENTS:
         evaluations, chosen, _ = files_of(results, agent)
@@ -31,14 +31,14 @@ def read_results(results: Path) -> tuple[list[Run], list[Row]]:
         lambdas += read_rows(chosen, LAMBDA_COLUMNS)
     if not rows:
         raise UserError(
-            f"{results} has no results yet: run python -m benchmarks.minatar_sweep first, or give --results."
+            f"{results} has no results yet: run python -m benchmarks.minatar_sweep first, or pass --results."
         )
     return make_runs(rows), lambdas
 
 
 def page(runs: list[Run], lambdas: list[Row]) -> str:
-    """All tables, for a page of prose to quote."""
-    agents, games = len(tables.present(runs)), len(tables.played(runs))
+    """Return all tables as one page."""
+    agents, games = len(tables.agents_in(runs)), len(tables.games_in(runs))
     parts = [
         f"<!-- Written by `{PROG}` from the CSV files beside it: do not edit. -->",
         "# MinAtar: tables",
@@ -56,8 +56,8 @@ def page(runs: list[Run], lambdas: list[Row]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def analyse(results: Path, out: Path) -> list[Path]:
-    """Write the page of tables and the figures; returns what was written."""
+def analyze(results: Path, out: Path) -> list[Path]:
+    """Write the page of tables and the figures; return the written paths."""
     from benchmarks.minatar_sweep import figures
 
     runs, lambdas = read_results(results)
@@ -79,11 +79,11 @@ def analyse(results: Path, out: Path) -> list[Path]:
 
 def main(argv: list[str] | None = None) -> int:
     parser = OneLineParser(prog=PROG, description="Tables and figures of the MinAtar benchmark from its CSV files.")
-    parser.add_argument("--results", type=Path, default=RESULTS, help=f"where the CSV files are (default: {RESULTS})")
-    parser.add_argument("--out", type=Path, default=OUT, help=f"where the figures go (default: {OUT})")
+    parser.add_argument("--results", type=Path, default=RESULTS, help=f"folder of the CSV files (default: {RESULTS})")
+    parser.add_argument("--out", type=Path, default=OUT, help=f"folder for the figures (default: {OUT})")
     try:
         args = parser.parse_args(argv)
-        for path in analyse(args.results, args.out):
+        for path in analyze(args.results, args.out):
             print(path)
     except UserError as error:
         print(f"{PROG}: error: {error}", file=sys.stderr)

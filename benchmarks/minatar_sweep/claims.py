@@ -1,4 +1,4 @@
-"""What the paper says who beats whom, pair by pair, so that each can be measured and answered by a sentence."""
+"""The paper's claims about which agent beats which, as pairs that can be measured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABLATIONS = {
 }
 GDI = ("gdi-i3", "gdi-h3")
 
-# Section "Ablation Study" and the tables of results.
+# These claims come from the section "Ablation Study" and the tables of results.
 CLAIMS = (
     Claim("gdi-h3", "gdi-i3", "two families of variables are better than one"),
     *(Claim(agent, ablation, what) for agent in GDI for ablation, what in ABLATIONS.items()),

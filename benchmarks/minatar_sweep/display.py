@@ -1,4 +1,4 @@
-"""How far a sweep is and when it will be done: bars on a terminal, plain lines elsewhere."""
+"""The progress of a sweep and its remaining time: bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ PLAIN_EVERY_SECONDS = 30.0
 
 
 class Pace:
-    """Steps a second of a sweep, and the time it still needs.
+    """The steps per second of a sweep, and the time that it still needs.
 
-    What a resumed run did in an earlier session is no work of this one.
+    Steps that a resumed run did in an earlier session do not count.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -25,13 +25,13 @@ class Pace:
         self._steps: dict[Job, int] = {}
 
     def at(self, job: Job, steps: int) -> None:
-        # A process says 0 until it has loaded its checkpoint.
+        # A process reports 0 until it has loaded its checkpoint.
         if steps and job not in self._first:
             self._first[job] = steps
         self._steps[job] = steps
 
     def done(self, job: Job) -> int:
-        """At most the job's steps: a run ends with the window in which it reaches them."""
+        """Return the steps done, at most the job's steps, because a run ends inside its last window."""
         return min(self._steps.get(job, 0), job.steps)
 
     @property
@@ -40,12 +40,12 @@ class Pace:
         return gained / max(self._now() - self._began, 1e-9)
 
     def seconds_left(self, steps_left: int) -> float | None:
-        """None as long as nothing is known."""
+        """Return the estimated seconds, or None if nothing is known yet."""
         return steps_left / self.per_second if self.per_second > 0 else None
 
 
 def duration(seconds: float | None) -> str:
-    """``3 h 05 min``, ``12 min``, ``40 s``."""
+    """Format a duration: ``3 h 05 min``, ``12 min``, ``40 s``."""
     if seconds is None:
         return "unknown"
     if seconds < 60:
@@ -55,7 +55,7 @@ def duration(seconds: float | None) -> str:
 
 
 class Display:
-    """Watches a sweep of ``jobs``, of which ``before`` were done in earlier sessions."""
+    """A display of a sweep of ``jobs``; ``before`` counts those done in earlier sessions."""
 
     def __init__(self, jobs: list[Job], before: int, console: Console) -> None:
         self._jobs, self._before, self._console = jobs, before, console

@@ -1,4 +1,4 @@
-"""The figures of the benchmark. Each function returns one figure and draws nothing else."""
+"""The figures of the benchmark. Each function returns one figure."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.minatar_sweep.agents import AGENTS
-from benchmarks.minatar_sweep.measures import Run, curve, estimate, normaliser, score_matrix
 from benchmarks.minatar_sweep.records import SPACE, Row
-from benchmarks.minatar_sweep.tables import health_value, label, played, present
+from benchmarks.minatar_sweep.stats import Run, curve, estimate, normalizer, score_matrix
+from benchmarks.minatar_sweep.tables import agents_in, games_in, health_value, label
 from gdi.scores import metrics
-from gdi.scores.style import ABLATION, BLACK, BLUE, GDI, GREEN, GREY, ORANGE, OTHER, PURPLE, SKY, VERMILLION, Style
+from gdi.scores.style import ABLATION, BLACK, BLUE, GDI, GRAY, GREEN, ORANGE, OTHER, PURPLE, SKY, VERMILLION, Style
 from gdi.types import Array
 
 STYLES = {
     "gdi-i3": Style(ORANGE, GDI),
     "gdi-h3": Style(VERMILLION, GDI),
-    "fixed": Style(GREY, ABLATION),
+    "fixed": Style(GRAY, ABLATION),
     "fixed-unscaled": Style(BLACK, ABLATION),
     "random": Style(SKY, ABLATION),
     "boltzmann": Style(PURPLE, ABLATION),
@@ -35,18 +35,18 @@ HEALTH = {
     "value_error": "V target − V",
 }
 MILLION = 1e6
-Value = Callable[[Row, str], float | None]  # a quantity, by its name, out of a row; None where it was not logged
+Value = Callable[[Row, str], float | None]  # a quantity of a row by its name; None if it was not logged
 
 
 def curves_figure(runs: Sequence[Run]) -> Figure:
-    """One panel per game: the mean over seeds of each evaluation, with its 95 % interval."""
-    games = played(runs)
+    """Plot one panel per game: the mean over seeds of each evaluation, with its 95% interval."""
+    games = games_in(runs)
     columns = min(3, len(games) + 1)
     rows = -(-(len(games) + 1) // columns)
     figure = Figure(figsize=(4.3 * columns, 3.3 * rows), dpi=110, layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).flatten()
     for axes, game in zip(panels, games, strict=False):
-        for agent in present(runs):
+        for agent in agents_in(runs):
             if found := curve(runs, agent, game):
                 _line(axes, agent, found.steps, found.mean, found.band)
         axes.set_title(game)
@@ -54,10 +54,10 @@ def curves_figure(runs: Sequence[Run]) -> Figure:
         axes.set_ylabel("evaluation return")
         axes.set_xlim(left=0)
         _plain(axes)
-    _legend_panel(panels[len(games)], present(runs))
+    _legend_panel(panels[len(games)], agents_in(runs))
     for axes in panels[len(games) + 1 :]:
         axes.set_axis_off()
-    figure.suptitle("MinAtar: mean of 32 evaluation episodes; bands are 95 % bootstrap intervals over seeds")
+    figure.suptitle("MinAtar: mean of 32 evaluation episodes; bands are 95% bootstrap intervals over seeds")
     return figure
 
 
@@ -66,14 +66,14 @@ def _line(axes: Axes, agent: str, x: Array, y: Array, band: tuple[Array, Array] 
     axes.plot(
         x / MILLION,
         y,
-        color=style.colour,
+        color=style.color,
         linestyle=style.family.dash,
         linewidth=2.4 if style.prominent else 1.4,
         zorder=4 if style.prominent else 3,
         label=label(agent),
     )
     if band is not None:
-        axes.fill_between(x / MILLION, *band, color=style.colour, alpha=0.15, linewidth=0, zorder=2)
+        axes.fill_between(x / MILLION, *band, color=style.color, alpha=0.15, linewidth=0, zorder=2)
 
 
 def _plain(axes: Axes) -> None:
@@ -83,7 +83,7 @@ def _plain(axes: Axes) -> None:
 
 
 def _legend_panel(axes: Axes, agents: Sequence[str]) -> None:
-    """A panel that holds only the legend."""
+    """Draw a panel that holds only the legend."""
     for agent in agents:
         _line(axes, agent, np.array([]), np.array([]), None)
     axes.set_axis_off()
@@ -91,10 +91,13 @@ def _legend_panel(axes: Axes, agents: Sequence[str]) -> None:
 
 
 def iqm_figure(runs: Sequence[Run]) -> Figure | None:
-    """The normalised IQM of every agent with its interval, best on top; None without DQN to normalise by."""
-    games = played(runs)
-    divisor = normaliser(runs, games)
-    found = {agent: estimate(metrics.iqm, score_matrix(runs, agent, games) / divisor) for agent in present(runs)}
+    """Plot the normalized IQM of every agent with its interval, best on top.
+
+    Return None without DQN's scores, which are the divisor.
+    """
+    games = games_in(runs)
+    divisor = normalizer(runs, games)
+    found = {agent: estimate(metrics.iqm, score_matrix(runs, agent, games) / divisor) for agent in agents_in(runs)}
     found = {agent: value for agent, value in found.items() if np.isfinite(value.value)}
     if not found:
         return None
@@ -104,24 +107,24 @@ def iqm_figure(runs: Sequence[Run]) -> Figure | None:
     for place, agent in enumerate(order):
         value, style = found[agent], STYLES[agent]
         if value.has_interval:
-            axes.plot([value.low, value.high], [place, place], color=style.colour, linewidth=7, alpha=0.4)
-        axes.plot(value.value, place, style.family.marker, color=style.colour, markeredgecolor="black", markersize=9)
+            axes.plot([value.low, value.high], [place, place], color=style.color, linewidth=7, alpha=0.4)
+        axes.plot(value.value, place, style.family.marker, color=style.color, markeredgecolor="black", markersize=9)
         right = value.high if value.has_interval else value.value
         axes.annotate(f"{value.value:.2f}", (right, place), xytext=(7, 0), textcoords="offset points", va="center")
     axes.axvline(1, color="black", linewidth=0.9, linestyle="--")
     axes.set_yticks(range(len(order)), [label(agent) for agent in order])
     axes.set_ylim(-0.6, len(order) - 0.4)  # room for the outermost bars
     axes.set_xlim(0, 1.12 * max(1.0, *(np.nanmax([value.value, value.high]) for value in found.values())))
-    axes.set_xlabel(f"IQM of score / DQN's mean score, over {len(games)} games; 95 % bootstrap intervals")
+    axes.set_xlabel(f"IQM of score / DQN's mean score, over {len(games)} games; 95% bootstrap intervals")
     _plain(axes)
     return figure
 
 
 def lambda_figure(rows: Sequence[Row]) -> Figure | None:
-    """What the controllers chose over time, per game and axis of Λ that they search; None if nobody searches.
+    """Plot what the controllers propose over time, per game and searched axis of Λ.
 
-    Lines are the mean of the proposals, averaged over seeds, with bands over all seeds; dots are the best blocks, one
-    per seed and moment.
+    Return None if no agent searches. Lines are the mean of the proposals, averaged over seeds, with bands over all
+    seeds. Dots are the best blocks, one per seed and log line.
     """
     searching = [row for row in rows if any(row[f"top_probability_{axis}"] for axis in SPACE.names)]
     if not searching:
@@ -141,7 +144,7 @@ def lambda_figure(rows: Sequence[Row]) -> Figure | None:
 
 
 def health_figure(rows: Sequence[Row]) -> Figure | None:
-    """The learners' health over time, per game: the mean over seeds, with bands over all of them."""
+    """Plot the learners' health over time, per game: the mean over seeds, with bands over all seeds."""
     if not rows:
         return None
     figure = _grid_figure(rows, HEALTH, health_value)
@@ -150,7 +153,10 @@ def health_figure(rows: Sequence[Row]) -> Figure | None:
 
 
 def _grid_figure(rows: Sequence[Row], names: Mapping[str, str], value: Value, dots: Value | None = None) -> Figure:
-    """A panel per quantity (down) and game (across), a line per agent, and dots for a second value of every row."""
+    """Plot a grid with a row per quantity, a column per game and a line per agent.
+
+    Dots show a second value of every row.
+    """
     games = list(dict.fromkeys(row["game"] for row in rows))
     agents = [agent for agent in AGENTS if any(row["agent"] == agent for row in rows)]
     figure = Figure(figsize=(1.6 + 2.9 * len(games), 0.9 + 2.2 * len(names)), dpi=90, layout="constrained")
@@ -164,7 +170,7 @@ def _grid_figure(rows: Sequence[Row], names: Mapping[str, str], value: Value, do
                 if dots is not None:
                     points = [(int(row["steps"]) / MILLION, dots(row, name)) for row in chosen]
                     x, y = np.array([point for point in points if point[1] is not None]).reshape(-1, 2).T
-                    axes.scatter(x, y, s=3, color=STYLES[agent].colour, alpha=0.3, linewidths=0)
+                    axes.scatter(x, y, s=3, color=STYLES[agent].color, alpha=0.3, linewidths=0)
             _plain(axes)
         line[0].set_ylabel(title)
     for axes, game in zip(panels[0], games, strict=True):
@@ -180,14 +186,14 @@ def _grid_figure(rows: Sequence[Row], names: Mapping[str, str], value: Value, do
 
 
 def _over_seeds(rows: Sequence[Row], name: str, value: Value) -> Iterator[tuple[Array, Array, Array, Array]]:
-    """Steps, and the lowest, mean and highest seed there; nothing if the quantity was never logged."""
+    """Return the steps with the lowest, mean and highest seed; empty if the quantity was never logged."""
     seeds: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         if (y := value(row, name)) is not None:
             seeds.setdefault(row["seed"], []).append((float(row["steps"]), y))
     if seeds:
         lines = [np.array(sorted(points)).T for points in seeds.values()]
-        # Lines of the log stand a few steps apart between seeds: all are read at the first one's steps.
+        # The steps of log lines differ slightly between seeds, so all seeds are read at the first one's steps.
         x = lines[0][0]
         ys = np.array([np.interp(x, steps, values) for steps, values in lines])
         yield x, ys.min(axis=0), ys.mean(axis=0), ys.max(axis=0)

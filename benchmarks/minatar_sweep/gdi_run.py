@@ -1,4 +1,4 @@
-"""One GDI run: train or resume it, and take the rows of its results from its run log."""
+"""One GDI run: trains or resumes it, and extracts its results from the run log."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from benchmarks.minatar_sweep.jobs import Job
 from benchmarks.minatar_sweep.records import LAMBDA_COLUMNS, Row, evaluation_row
 from gdi.config import Config, FixedConfig
 from gdi.index_space import make_index_space
-from gdi.report.console import Quiet
-from gdi.runtime.runlog import read_metrics
+from gdi.report.console import NullConsole
+from gdi.runtime.run_log import read_metrics
 
 LAMBDA_EVERY_STEPS = 20_000
 Event = dict[str, Any]
 
 
-class Tell(Quiet):
-    """Watches a run and passes its steps on."""
+class StepReporter(NullConsole):
+    """A console that passes on a run's steps."""
 
-    def __init__(self, tell: Callable[[int], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[int], None]) -> None:
+        self._report = report
 
     def event(self, event: Event) -> None:
         if event["kind"] in ("start", "progress"):
-            self._tell(event["steps"])
+            self._report(event["steps"])
 
 
-def train_gdi(job: Job, folder: Path, tell: Callable[[int], None]) -> bool:
-    """Train, or go on where it was stopped; false if it was stopped again."""
+def train_gdi(job: Job, folder: Path, report: Callable[[int], None]) -> bool:
+    """Train, or resume a stopped run; return False if it was stopped again."""
     config = gdi_config(job.agent, job.game, job.seed, job.steps)
-    return gdi.train(config, folder, resume=True, console=Tell(tell)).finished
+    return gdi.train(config, folder, resume=True, console=StepReporter(report)).finished
 
 
 def evaluation_rows(job: Job, folder: Path) -> list[Row]:
@@ -46,16 +46,16 @@ def evaluation_rows(job: Job, folder: Path) -> list[Row]:
 def lambda_rows(job: Job, folder: Path) -> list[Row]:
     config = gdi_config(job.agent, job.game, job.seed, job.steps)
     rows = []
-    for event in thinned(read_metrics(folder, "train"), LAMBDA_EVERY_STEPS):
-        known = {**chosen(event, config), **health(event)}
+    for event in subsample(read_metrics(folder, "train"), LAMBDA_EVERY_STEPS):
+        known = {**controller_columns(event, config), **health(event)}
         row = {"agent": job.agent.name, "game": job.game, "seed": str(job.seed), "steps": str(event["steps"])}
         numbers = {name: known.get(name) for name in LAMBDA_COLUMNS if name not in row}
         rows.append({**row, **{name: "" if x is None else f"{x:.4g}" for name, x in numbers.items()}})
     return rows
 
 
-def thinned(events: list[Event], every_steps: int) -> Iterator[Event]:
-    """The first line past each multiple of ``every_steps``, and the last line."""
+def subsample(events: list[Event], every_steps: int) -> Iterator[Event]:
+    """Return the first line past each multiple of ``every_steps``, and the last line."""
     kept = 0
     for event in events:
         if event["steps"] // every_steps > kept // every_steps or event is events[-1]:
@@ -63,10 +63,10 @@ def thinned(events: list[Event], every_steps: int) -> Iterator[Event]:
             yield event
 
 
-def chosen(event: Event, config: Config) -> dict[str, float]:
-    """Per axis the best block's middle, the mean of the proposals, and the likeliest block's probability.
+def controller_columns(event: Event, config: Config) -> dict[str, float]:
+    """Return per axis the best block's center, the mean proposal, and the top block's probability.
 
-    An axis that is held has its value. Random Selection has no best block, and no opinion to record.
+    A fixed axis has its value. Random Selection has no best block and nothing to record.
     """
     space = make_index_space(config.index_space)
     searched = {axis.name: axis for axis in space.axes}

@@ -1,4 +1,4 @@
-"""A job: one agent trained on one game with one seed, its folder, and the settings it must have been made with."""
+"""A job: one agent trained on one game with one seed, its folder, and its settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """``str`` is what the screen shows of it."""
+    """One run of a sweep; ``str`` is what the screen shows."""
 
     agent: Agent
     game: str
@@ -32,7 +32,7 @@ class Job:
         return runs / self.agent.name / f"{self.game}-seed{self.seed}"
 
     def settings(self) -> Settings:
-        """Everything the result depends on, as it stands in the run folder's config.json."""
+        """Return everything that the result depends on, as in the run folder's config.json."""
         if self.agent.is_peer:
             return peer_settings(self.agent.name, self.game, self.seed, self.steps)
         settings: Settings = json.loads(config_to_json(gdi_config(self.agent, self.game, self.seed, self.steps)))
@@ -40,9 +40,9 @@ class Job:
 
 
 def all_jobs(agents: Iterable[str], games: Sequence[str], seeds: Sequence[int] | None, steps: int) -> list[Job]:
-    """Seed by seed, then game by game: a sweep that is cut short has compared everybody on what it has.
+    """Return the jobs seed by seed, then game by game, so that an incomplete sweep compares all agents.
 
-    Without ``seeds`` every agent gets its own number of them, 0, 1, ...
+    Without ``seeds`` every agent has its own number of seeds, 0, 1, ...
     """
     chosen = [AGENTS[name] for name in agents]
     own = {agent.name: range(agent.seeds) if seeds is None else seeds for agent in chosen}
@@ -57,15 +57,15 @@ def all_jobs(agents: Iterable[str], games: Sequence[str], seeds: Sequence[int] |
 
 
 def shared_settings(settings: Settings) -> Settings:
-    """The settings without game and seed: what all runs of an agent have in common."""
+    """Return the settings without game and seed, which all runs of an agent share."""
     env = {name: value for name, value in settings["env"].items() if name != "id"}
     return {**{name: value for name, value in settings.items() if name != "seed"}, "env": env}
 
 
 def first_difference(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> tuple[str, Any, Any] | None:
-    """(dotted name, old value, new value) of the first setting that differs.
+    """Return (dotted name, old value, new value) of the first setting that differs.
 
-    Only settings that both know are compared: a version of gdi with one setting more does not disown older results.
+    Only settings that both have are compared, so a gdi with one more setting still accepts older results.
     """
     for name, value in new.items():
         if name not in old:

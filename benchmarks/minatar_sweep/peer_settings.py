@@ -1,24 +1,27 @@
-"""The peers' settings, each with its source: the same for all five games, and not tuned by the seeds of the benchmark.
+"""The peers' settings, with their sources.
+
+They are the same for all five games, and not tuned on the benchmark's seeds.
 
 Both have GDI's torso at this scale: one 3x3 convolution of 16 filters and 128 dense units, both with ReLU (the network
-of Young & Tian 2019), then linear heads. Both discount by 0.99, as GDI does here. What is not named is the library's
-default.
+of Young & Tian 2019), then linear heads. Both discount by 0.99, as GDI does here. All other settings are the library's
+defaults.
 
-PPO. The frame is the PPO of gymnax-blines for MinAtar (R. Lange, github.com/RobertTLange/gymnax-blines): 64
+PPO. The basis is the PPO of gymnax-blines for MinAtar (R. Lange, github.com/RobertTLange/gymnax-blines): 64
 environments, 8 minibatches, 4 epochs, clip 0.2, GAE 0.95, entropy 0.01, value 0.5, gradient norm 0.5. It was made for
-10M steps; for a tenth of them there are two changes. Rollouts have 32 steps instead of 128, so that 1M steps improve
-the policy as often as 4M do there, and a minibatch has 256 transitions, as in RL Baselines3 Zoo's PPO for Atari. Adam's
-rate goes from 1e-3 linearly to 0 (there 5e-4, constant; the Zoo's is linear, too). Every sample is trained 4 times.
+10M steps. For a tenth of them there are two changes. Rollouts have 32 steps instead of 128, so that 1M steps improve
+the policy as often as 4M do there. A minibatch has 256 transitions, as in RL Baselines3 Zoo's PPO for Atari. Adam's
+rate goes linearly from 1e-3 to 0. In gymnax-blines it is constant at 5e-4, and in the Zoo it is linear. Every sample is
+trained 4 times.
 
-DQN. Young & Tian 2019, "MinAtar", and their examples/dqn.py: replay of the last 100,000 transitions, learning from
-5,000 on, batch 32, target network copied every 1,000 steps, ε from 1 to 0.1 over 100,000 steps, Huber loss. Two
-changes, both those of Obando-Ceron & Castro 2021, "Revisiting Rainbow", in their dqn_*.gin for MinAtar: Adam (2.5e-4, ε
-3.125e-4) in place of centred RMSprop at the same rate, and one update per 4 steps instead of one per step. At batch 32
-that trains every sample 8 times, as often as GDI does. The 4 steps are taken in 4 environments side by side.
+DQN. The basis is Young & Tian 2019, "MinAtar", and their examples/dqn.py: replay of the last 100,000 transitions,
+learning from 5,000 on, batch 32, target network copied every 1,000 steps, ε from 1 to 0.1 over 100,000 steps, Huber
+loss. Two changes come from Obando-Ceron & Castro 2021, "Revisiting Rainbow", in their dqn_*.gin for MinAtar. Adam
+(2.5e-4, ε 3.125e-4) replaces centered RMSprop at the same rate, and there is one update per 4 steps instead of one per
+step. At batch 32 that trains every sample 8 times, as often as GDI does. The 4 steps are taken in 4 environments.
 
-Evaluation, the same for all agents: every 100k steps, 32 episodes, one in each of 32 separate environments, seeded by
-the run's seed and the steps. PPO samples its policy, as it was trained to. DQN is greedy but for ε = 0.001 (the default
-of Dopamine). GDI samples its policy under the λ that its controller thinks best.
+Evaluation is the same for all agents: every 100k steps, 32 episodes, one in each of 32 separate environments, seeded
+by the run's seed and the steps. PPO samples its policy, as in training. DQN is greedy except for ε = 0.001 (the
+default of Dopamine). GDI samples its policy under the λ that its controller considers best.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ ENVS = {"ppo": 64, "dqn": 4}
 
 
 def peer_settings(name: str, game: str, seed: int, steps: int) -> dict[str, Any]:
-    """Everything a peer's result depends on, in the form of gdi's config.json as far as they share words."""
+    """Return everything that a peer's result depends on, with the names of gdi's config.json if possible."""
     if name == "ppo":
         own = {**PPO, "learning_rate_end": 0.0}
     else:

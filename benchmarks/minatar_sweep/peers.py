@@ -1,4 +1,7 @@
-"""Stable-Baselines3's PPO and DQN on our MinAtar: the same games, torso and evaluation. Settings: ``peer_settings``."""
+"""Stable-Baselines3's PPO and DQN on our MinAtar, with the same games, torso and evaluation.
+
+``peer_settings`` has their settings.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,12 @@ from gdi.types import Array
 Act = Callable[[Tensor, torch.Generator], Tensor]
 
 
-class OneGame(gymnasium.Env[Array, np.int64]):
-    """One of our games as Gymnasium has it, so that Stable-Baselines3 resets and bootstraps as it is used to.
+class SingleGameEnv(gymnasium.Env[Array, np.int64]):
+    """One of our games as a gymnasium.Env, so that Stable-Baselines3 resets and bootstraps as usual.
 
-    Ours reset on the step after the last one, and that step is no transition; here ``reset`` takes it, and every step
-    is one. Observations are channel-first bytes: a replay memory of floats would be four times as large.
+    Our environments reset on the step after the last one, which is not a transition. Here ``reset`` takes that step,
+    and every other step is a transition. Observations are channel-first bytes, because a replay memory of floats would
+    be four times as large.
     """
 
     def __init__(self, env_id: str) -> None:
@@ -58,12 +62,12 @@ class OneGame(gymnasium.Env[Array, np.int64]):
 
 
 def channels_first(obs: Array) -> Array:
-    """[N, 10, 10, channels] booleans -> [N, channels, 10, 10] bytes."""
+    """Convert [N, 10, 10, channels] booleans to [N, channels, 10, 10] bytes."""
     return np.ascontiguousarray(obs.transpose(0, 3, 1, 2)).view(np.uint8)
 
 
 class Torso(BaseFeaturesExtractor):
-    """GDI's torso ``minatar``."""
+    """GDI's torso ``minatar`` for Stable-Baselines3."""
 
     def __init__(self, space: spaces.Box) -> None:
         super().__init__(space, given.HIDDEN_UNITS)
@@ -87,7 +91,7 @@ NETWORK = {"features_extractor_class": Torso, "net_arch": [], "normalize_images"
 
 def make_ppo(env: DummyVecEnv, steps: int, seed: int) -> tuple[BaseAlgorithm, Act]:
     def rate(left: float) -> float:
-        # The last rollout goes a little past the end, where a plain line would be below 0.
+        # The last rollout goes slightly past the end, where a plain line would be negative.
         return float(given.PPO["learning_rate"]) * max(left, 0.0)
 
     settings = {**given.PPO, "learning_rate": rate}
@@ -119,7 +123,7 @@ MAKE = {"ppo": make_ppo, "dqn": make_dqn}
 
 @dataclass(frozen=True)
 class PeerEvaluation:
-    """Raw undiscounted returns of whole episodes."""
+    """The raw undiscounted returns of complete episodes."""
 
     steps: int
     seconds: float
@@ -127,9 +131,9 @@ class PeerEvaluation:
 
 
 def play(env_id: str, act: Act, episodes: int, seed: int) -> Array:
-    """The return of one episode in each of ``episodes`` environments, as gdi's evaluator plays them.
+    """Return the returns of one episode per environment, played as in gdi's evaluator.
 
-    The generator is its own: evaluating must not change what is learned.
+    The generator is separate, because an evaluation must not change training.
     """
     env = make_env(EnvConfig(env_id, num_envs=episodes))
     env_seed, action_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
@@ -145,31 +149,32 @@ def play(env_id: str, act: Act, episodes: int, seed: int) -> Array:
     return returns
 
 
-class Evaluate(BaseCallback):
-    """Evaluates each time ``every`` steps have passed, and tells how far training is."""
+class EvaluationCallback(BaseCallback):
+    """A callback that evaluates every ``every`` steps, and reports training progress."""
 
-    def __init__(self, evaluate: Callable[[int], None], every: int, steps: int, tell: Callable[[int], None]) -> None:
+    def __init__(self, evaluate: Callable[[int], None], every: int, steps: int, report: Callable[[int], None]) -> None:
         super().__init__()
-        self._evaluate, self._every, self._steps, self._tell = evaluate, every, steps, tell
+        self._evaluate, self._every, self._steps, self._report = evaluate, every, steps, report
         self._last = 0
 
     def _on_step(self) -> bool:
         done = self.num_timesteps
-        self._tell(done)
-        if done < self._steps and done // self._every > self._last // self._every:  # the end evaluates by itself
+        self._report(done)
+        # the end of training has its own evaluation
+        if done < self._steps and done // self._every > self._last // self._every:
             self._last = done
             self._evaluate(done)
         return True
 
 
-def train_peer(name: str, env_id: str, seed: int, steps: int, tell: Callable[[int], None]) -> list[PeerEvaluation]:
-    """Train to the end; every evaluation with the wall-clock since training began, evaluations included, as gdi's is.
+def train_peer(name: str, env_id: str, seed: int, steps: int, report: Callable[[int], None]) -> list[PeerEvaluation]:
+    """Train to the end and return every evaluation with its wall-clock time.
 
-    A step is a transition. Stable-Baselines3 gives environment i the seed s + i: s comes from our seed by a hash, so
-    that neighbouring seeds share no environment.
+    The time starts with training and includes evaluations, as gdi's does. A step is a transition. Stable-Baselines3
+    gives environment i the seed s + i. A hash of our seed gives s, so that neighboring seeds share no environment.
     """
     torch.set_num_threads(1)
-    env = DummyVecEnv([lambda: OneGame(env_id) for _ in range(given.ENVS[name])])
+    env = DummyVecEnv([lambda: SingleGameEnv(env_id) for _ in range(given.ENVS[name])])
     model, act = MAKE[name](env, steps, child_seed(seed, name))
     silence(model)
     found: list[PeerEvaluation] = []
@@ -179,7 +184,7 @@ def train_peer(name: str, env_id: str, seed: int, steps: int, tell: Callable[[in
         returns = play(env_id, act, EPISODES, child_seed(seed, "evaluation", done))
         found.append(PeerEvaluation(done, time.perf_counter() - began, returns))
 
-    model.learn(steps, callback=Evaluate(evaluate, evaluate_every_steps(steps), steps, tell))
+    model.learn(steps, callback=EvaluationCallback(evaluate, evaluate_every_steps(steps), steps, report))
     evaluate(model.num_timesteps)
     env.close()
     return found

@@ -1,7 +1,7 @@
-"""The files of results: tidy CSV, one per agent, sorted, and rewritten whole under another name and renamed.
+"""The result files: tidy, sorted CSV, one per agent, always rewritten completely and renamed.
 
-``AGENT.csv`` has one row per evaluation, ``AGENT-lambda.csv`` what the controller chose and how healthy the learner
-was, ``AGENT.json`` the settings that every row of both was made with. A run folder holds the same for one run.
+``AGENT.csv`` has one row per evaluation. ``AGENT-lambda.csv`` has the controller's choices and the learner's health.
+``AGENT.json`` has the settings of all these rows. A run folder holds the same files for one run.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ HEALTH_COLUMNS = (
     "entropy", "ratio_mean", "ratio_clip_fraction", "advantage_scale", "value_mean", "value_target_mean",
     "parameter_lag_updates", "skipped_updates",
 )  # fmt: skip
-# Every agent of this sweep has the space of GDI.
+# Every agent of this sweep has the index space of GDI.
 SPACE = make_index_space(GDISpace())
 LAMBDA_COLUMNS = (
     "agent", "game", "seed", "steps",
-    *(f"best_{axis}" for axis in SPACE.names),  # the middle of the block that evaluation would choose
-    *(f"mean_{axis}" for axis in SPACE.names),  # the mean of what the controller would propose for training
+    *(f"best_{axis}" for axis in SPACE.names),  # the center of the block that evaluation would choose
+    *(f"mean_{axis}" for axis in SPACE.names),  # the mean of the controller's proposals for training
     *(f"top_probability_{axis}" for axis in SPACE.names),
     *HEALTH_COLUMNS,
 )  # fmt: skip
 
 
 def evaluation_row(job: Job, steps: int, seconds: float, returns: Mapping[str, float], episodes: int) -> Row:
-    """One evaluation; ``returns`` has the mean, min and max over its episodes."""
+    """Return the row of one evaluation; ``returns`` has the mean, min and max over its episodes."""
     return {
         "agent": job.agent.name,
         "game": job.game,
@@ -53,22 +53,24 @@ def evaluation_row(job: Job, steps: int, seconds: float, returns: Mapping[str, f
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
-    """All rows; no file is no rows, and other columns than ours are a user error."""
+    """Return all rows, or none without a file; other columns than ours raise UserError."""
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         if tuple(reader.fieldnames or ()) != tuple(columns):
-            raise UserError(f"{path} has other columns than {', '.join(columns)}: it is no file of this benchmark.")
+            raise UserError(
+                f"{path} has other columns than {', '.join(columns)}: it is not a file of this benchmark. Move it."
+            )
         rows = list(reader)
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values() or not (row["seed"].isdecimal() and row["steps"].isdecimal()):
-            raise UserError(f"{path}, line {number}, is not whole: mend or delete it.")
+            raise UserError(f"{path}, line {number}, is incomplete: fix or delete it.")
     return rows
 
 
 def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
-    with _replaced(path) as file:
+    with _AtomicFile(path) as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         in_order = sorted(rows, key=_order)
@@ -76,12 +78,15 @@ def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
 
 
 def write_settings(path: Path, settings: Settings) -> None:
-    with _replaced(path) as file:
+    with _AtomicFile(path) as file:
         file.write(json.dumps(settings, indent=2) + "\n")
 
 
 def read_settings(path: Path) -> Settings | None:
-    """None without a file. Settings of gdi in an earlier format are brought to the present one, to be comparable."""
+    """Return the settings, or None without a file.
+
+    Settings of an earlier gdi format are upgraded, so that they are comparable.
+    """
     if not path.exists():
         return None
     try:
@@ -91,8 +96,8 @@ def read_settings(path: Path) -> Settings | None:
     return upgrade(settings) if "index_space" in settings else settings
 
 
-class _replaced:
-    """A text file that appears whole, in place of what had its name, or not at all."""
+class _AtomicFile:
+    """A text file that atomically replaces the file of its name."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._part = path, path.with_name(f".{path.name}.part")
@@ -121,14 +126,14 @@ def run_of(row: Row) -> tuple[str, int]:
 
 
 def merge(old: Iterable[Row], new: Iterable[Row]) -> list[Row]:
-    """Rows of both; a run that both have is taken whole from ``new``, so that no row is lost and none doubled."""
+    """Merge rows; a run that both have is taken completely from ``new``, so no row is lost or duplicated."""
     new = list(new)
     again = {run_of(row) for row in new}
     return sorted([*(row for row in old if run_of(row) not in again), *new], key=_order)
 
 
 def files_of(results: Path, agent: str) -> tuple[Path, Path, Path]:
-    """-> its evaluations, its λ and health, its settings."""
+    """Return the paths of an agent's evaluations, its λ and health, and its settings."""
     return results / f"{agent}.csv", results / f"{agent}-lambda.csv", results / f"{agent}.json"
 
 
@@ -137,38 +142,38 @@ def is_finished(job: Job, runs: Path) -> bool:
 
 
 def finished_runs(results: Path, agent: str) -> set[tuple[str, int]]:
-    """(game, seed) of the runs in an agent's CSV file."""
+    """Return (game, seed) of the runs in an agent's CSV file."""
     return {run_of(row) for row in read_rows(files_of(results, agent)[0], EVALUATION_COLUMNS)}
 
 
 def check(job: Job, runs: Path, results: Path) -> None:
-    """UserError if what is there for this job, or for its agent, was made with other settings than it has now."""
+    """Raise UserError if existing results of this job, or of its agent, have other settings."""
     settings = job.settings()
     evaluations, _, shared = files_of(results, job.agent.name)
     stored = read_settings(shared)
     if stored is None and evaluations.exists():
-        raise UserError(f"{evaluations} has no {shared.name} beside it that says how its rows were made: move it away.")
+        raise UserError(f"{evaluations} has no {shared.name} next to it with its settings: move it away.")
     own = job.folder(runs) / CONFIG
     for path, old, new in ((shared, stored, shared_settings(settings)), (own, read_settings(own), settings)):
         if old is not None and (found := first_difference(old, new)):
             name, before, now = found
             raise UserError(
-                f"{path}: {name} was {before!r} and is now {now!r}; such results are not mixed. Ask for the same as "
-                "before, move the old ones away, or give other folders with --runs and --results."
+                f"{path}: {name} was {before!r} and is now {now!r}: results are not mixed. Use the same settings as "
+                "before, move the old results away, or pass other folders with --runs and --results."
             )
 
 
 def publish(jobs: Iterable[Job], runs: Path, results: Path) -> None:
-    """Write the results files of these jobs' agents anew: the finished runs, and the rows that are there already."""
+    """Rewrite the result files of these jobs' agents from the finished runs and the existing rows."""
     by_agent: dict[str, list[Job]] = {}
     for job in jobs:
         if is_finished(job, runs):
             by_agent.setdefault(job.agent.name, []).append(job)
     for agent, finished in by_agent.items():
         evaluations, lambdas, shared = files_of(results, agent)
-        # Settings first: rows never stand there without them.
+        # Write settings first, so that no rows exist without them.
         write_settings(shared, shared_settings(finished[0].settings()))
-        # Evaluations last: it is by them that a run counts as published.
+        # Write evaluations last, because they mark a run as published.
         for path, name, columns in ((lambdas, LAMBDA, LAMBDA_COLUMNS), (evaluations, EVALUATIONS, EVALUATION_COLUMNS)):
             new = [row for job in finished for row in read_rows(job.folder(runs) / name, columns)]
             if new:

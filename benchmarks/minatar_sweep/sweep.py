@@ -1,4 +1,4 @@
-"""Runs jobs side by side, one process each, until they are done, the time is up, or somebody asks to stop."""
+"""Runs jobs in parallel processes, until they are done, the time is up, or a stop is requested."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ POLL_SECONDS = 0.2
 
 
 class Screen(Protocol):
-    """What is told about a sweep as it runs."""
+    """A display of a running sweep."""
 
     def steps(self, job: Job, steps: int) -> None:
-        """The job is that far; told first when it starts."""
+        """Show the steps of a job; the first call comes at its start."""
         ...
 
     def ended(self, job: Job, outcome: str) -> None:
-        """``outcome`` is finished, stopped, or failed and why."""
+        """Show the end of a job; ``outcome`` is finished, stopped, or failed with a reason."""
         ...
 
 
 @dataclass
 class Process:
-    """A job's process. Its standard output is the steps done, read by a thread; its errors go to a file beside."""
+    """A job's process.
+
+    A thread reads the steps done from its standard output. Its errors go to a file next to the run.
+    """
 
     job: Job
     runs: Path
@@ -48,7 +51,7 @@ class Process:
         command += ["--game", job.game, "--seed", str(job.seed), "--steps", str(job.steps)]
         command += ["--runs", str(self.runs.absolute())]
         with self.log.open("w", encoding="utf-8") as errors:
-            # A session of its own: Ctrl-C comes to us alone, and we tell the others in good order.
+            # A separate session: Ctrl-C reaches only this process, which then stops the others in order.
             self._process = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -72,7 +75,7 @@ class Process:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """Ask it to save and end."""
+        """Ask the process to save and end."""
         if self.running:
             self._process.terminate()
 
@@ -83,12 +86,12 @@ class Process:
 
     def outcome(self, *, asked_to_stop: bool) -> str:
         self._reader.join()
-        if is_finished(self.job, self.runs):  # whatever reached it after its last file
+        if is_finished(self.job, self.runs):  # even if a signal came after its last file
             return "finished"
         if asked_to_stop:
             return "stopped"
-        last = (self.log.read_text(encoding="utf-8").splitlines() or ["it was stopped from outside"])[-1]
-        return f"failed (exit code {self._process.returncode}): {last} The whole log: {self.log}"
+        last = (self.log.read_text(encoding="utf-8").splitlines() or ["another process stopped it."])[-1]
+        return f"failed (exit code {self._process.returncode}): {last} See {self.log}."
 
 
 def run_all(
@@ -100,10 +103,10 @@ def run_all(
     screen: Screen,
     seconds: float = float("inf"),
 ) -> list[Job]:
-    """Run the jobs in their order, ``at_once`` at a time; returns those that failed.
+    """Run the jobs in order, ``at_once`` at a time; return those that failed.
 
-    The CSV files are written anew after each that finished. When ``stop`` turns true or the seconds are over no job is
-    started, and those that run are asked to save and end.
+    The CSV files are rewritten after each finished job. Once ``stop`` returns True or the seconds are over, no job
+    starts, and running ones are asked to save and end.
     """
     waiting, running, failed = list(jobs), list[Process](), list[Job]()
     deadline = time.monotonic() + seconds
@@ -130,6 +133,6 @@ def run_all(
                         failed.append(process.job)
                     screen.ended(process.job, outcome)
     finally:
-        for process in running:  # only when we are leaving by an exception, a second Ctrl-C
+        for process in running:  # only after an exception, such as a second Ctrl-C
             process.kill()
     return failed

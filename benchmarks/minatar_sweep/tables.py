@@ -9,17 +9,17 @@ import numpy as np
 
 from benchmarks.minatar_sweep.agents import AGENTS, GAMES
 from benchmarks.minatar_sweep.claims import GDI
-from benchmarks.minatar_sweep.measures import (
-    TARGET,
-    Reaching,
-    Run,
-    estimate,
-    normaliser,
-    reaching,
-    score_matrix,
-    standing,
-)
 from benchmarks.minatar_sweep.records import Row, run_of
+from benchmarks.minatar_sweep.stats import (
+    TARGET,
+    Run,
+    TimeToTarget,
+    estimate,
+    head_to_head,
+    normalizer,
+    score_matrix,
+    time_to_target,
+)
 from gdi.scores import metrics
 
 NONE = "–"
@@ -50,14 +50,14 @@ def number(value: float, digits: int = 1) -> str:
     return f"{value:.{digits}f}" if math.isfinite(value) else NONE
 
 
-def present(runs: Iterable[Run]) -> list[str]:
-    """The agents that have a run, in the benchmark's order."""
+def agents_in(runs: Iterable[Run]) -> list[str]:
+    """Return the agents that have a run, in the benchmark's order."""
     found = {run.agent for run in runs}
     return [name for name in AGENTS if name in found]
 
 
-def played(runs: Iterable[Run]) -> list[str]:
-    """The games that have a run, in the benchmark's order."""
+def games_in(runs: Iterable[Run]) -> list[str]:
+    """Return the games that have a run, in the benchmark's order."""
     found = {run.game for run in runs}
     return [game for game in GAMES if game in found]
 
@@ -67,7 +67,7 @@ def steps_text(runs: Iterable[Run]) -> str:
 
 
 def coverage(runs: Sequence[Run]) -> str:
-    """How many seeds each cell rests on, and of how many in a full sweep."""
+    """Return how many seeds each cell has, and how many a full sweep has."""
     keys = [(run.agent, run.game) for run in runs]
     rows = []
     for name, agent in AGENTS.items():
@@ -79,33 +79,31 @@ def coverage(runs: Sequence[Run]) -> str:
 
 
 def scores(runs: Sequence[Run]) -> str:
-    games = played(runs)
+    games = games_in(runs)
     rows = []
-    for agent in present(runs):
+    for agent in agents_in(runs):
         matrix = score_matrix(runs, agent, games)
         rows.append([label(agent), *(estimate(metrics.mean, matrix[:, [i]]).text(1) for i in range(len(games)))])
-    told = (
-        "The mean over seeds of each run's last evaluation, of 32 episodes, with 95 % bootstrap intervals over seeds."
-    )
+    told = "The mean over seeds of each run's last evaluation (32 episodes), with 95% bootstrap intervals over seeds."
     return section("Final scores", told, table(["agent", *games], rows))
 
 
 def aggregates(runs: Sequence[Run]) -> str:
-    title, games = "Over all games", played(runs)
-    divisor = normaliser(runs, games)
+    title, games = "Over all games", games_in(runs)
+    divisor = normalizer(runs, games)
     if not np.isfinite(divisor).any():
         return section(
-            title, f"Not computed: scores are normalised by {label('dqn')}, which has no score to divide by."
+            title, f"Not computed: scores are normalized by {label('dqn')}, which has no score to divide by."
         )
     rows = []
-    for agent in present(runs):
+    for agent in agents_in(runs):
         matrix = score_matrix(runs, agent, games) / divisor
         cells = [estimate(statistic, matrix).text() for statistic in (metrics.iqm, metrics.mean, metrics.median)]
         has = np.isfinite(matrix)
         rows.append([label(agent), *cells, str(has.any(axis=0).sum()), str(has.sum())])
     told = (
-        "Scores divided by the DQN peer's mean final score in the same game: 1 is DQN, and 0 is a score of 0. IQM is "
-        "the interquartile mean over runs and games."
+        "Scores are divided by DQN's mean final score in the same game, so 1 is DQN. IQM is the interquartile mean "
+        "over runs and games."
     )
     parts = [told, table(["agent", "IQM", "mean", "median", "games", "runs"], rows)]
     left_out = [game for game, value in zip(games, divisor, strict=True) if not np.isfinite(value)]
@@ -115,47 +113,53 @@ def aggregates(runs: Sequence[Run]) -> str:
 
 
 def against_peers(runs: Sequence[Run]) -> str:
-    """GDI's agents beside each peer, game by game."""
-    games = played(runs)
+    """Compare GDI's agents with each peer, game by game."""
+    games = games_in(runs)
     rows = []
-    for agent in (name for name in present(runs) if name in GDI):
-        for peer in (name for name in present(runs) if AGENTS[name].is_peer):
-            found = [standing(runs, agent, peer, game) for game in games]
+    for agent in (name for name in agents_in(runs) if name in GDI):
+        for peer in (name for name in agents_in(runs) if AGENTS[name].is_peer):
+            found = [head_to_head(runs, agent, peer, game) for game in games]
             cells = [f"{one.verdict}: {one.difference.text(1)}" for one in found]
             good = sum(one.verdict in ("ahead", "tied") for one in found)
             rows.append([f"{label(agent)} against {label(peer)}", *cells, f"{good} of {len(games)}"])
     told = (
-        "The difference of the mean final scores with its 95 % bootstrap interval over seeds: ahead if all of it is "
-        "above 0, behind if all of it is below, else tied."
+        "The difference of the mean final scores, with its 95% bootstrap interval over seeds. An agent is ahead if the "
+        "whole interval is above 0, behind if it is below 0, and tied otherwise."
     )
     return section("Game by game against the peers", told, table(["pair", *games, "ahead or tied"], rows))
 
 
 def efficiency(runs: Sequence[Run]) -> str:
-    """Steps and wall-clock to PPO's final score."""
+    """Return steps and wall-clock time to PPO's final score."""
     title = "Steps and time to PPO's final score"
-    targets = dict(zip(played(runs), metrics.game_means(score_matrix(runs, TARGET, played(runs))), strict=True))
+    targets = dict(zip(games_in(runs), metrics.game_means(score_matrix(runs, TARGET, games_in(runs))), strict=True))
     targets = {game: float(target) for game, target in targets.items() if math.isfinite(target)}
     if not targets:
         return section(title, f"Not computed: {label(TARGET)} has no runs.")
     found = {
-        agent: [reaching(runs, agent, game, target) for game, target in targets.items()] for agent in present(runs)
+        agent: [time_to_target(runs, agent, game, target) for game, target in targets.items()]
+        for agent in agents_in(runs)
     }
     header = ["agent", *(f"{game} ({target:.1f})" for game, target in targets.items())]
-    steps = [[label(agent), *(reaching_text(cell, seconds=False) for cell in cells)] for agent, cells in found.items()]
-    seconds = [[label(agent), *(reaching_text(cell, seconds=True) for cell in cells)] for agent, cells in found.items()]
+    steps = [
+        [label(agent), *(format_time_to_target(cell, seconds=False) for cell in cells)]
+        for agent, cells in found.items()
+    ]
+    seconds = [
+        [label(agent), *(format_time_to_target(cell, seconds=True) for cell in cells)] for agent, cells in found.items()
+    ]
     return section(
         title,
         "The target, in brackets, is the mean of PPO's final scores. A run reaches it with its first evaluation that "
-        "is at least as good; the table has the median over an agent's runs, and how many of them ever reach it.",
+        "is at least as good. The table has the median over an agent's runs, and how many of them reach it.",
         table(header, steps),
-        "The same in wall-clock of one core, evaluations included. The runs trained side by side, so this is rough.",
+        "The same in wall-clock of one core, including evaluations. Two runs trained at once, so this is rough.",
         table(header, seconds),
     )
 
 
-def reaching_text(found: Reaching | None, *, seconds: bool) -> str:
-    """``300k (5 of 5)``, ``151 s (5 of 5)`` or ``not reached (1 of 5)``."""
+def format_time_to_target(found: TimeToTarget | None, *, seconds: bool) -> str:
+    """Format a time: ``300k (5 of 5)``, ``151 s (5 of 5)`` or ``not reached (1 of 5)``."""
     if found is None:
         return NONE
     if math.isinf(found.steps):
@@ -166,7 +170,7 @@ def reaching_text(found: Reaching | None, *, seconds: bool) -> str:
 
 
 def health(rows: Sequence[Row]) -> str:
-    """The learners' health at the end of training, from the last row of each run."""
+    """Return the learners' health at the end of training, from the last row of each run."""
     last: dict[tuple[str, tuple[str, int]], Row] = {}
     for row in sorted(rows, key=lambda row: int(row["steps"])):
         last[row["agent"], run_of(row)] = row
@@ -185,14 +189,14 @@ def health(rows: Sequence[Row]) -> str:
         return section("Health at the end", "No GDI agent has runs.")
     return section(
         "Health at the end",
-        "The mean over runs of the last log line, and the smallest and largest. Value error is the mean V-trace target "
-        "minus the mean V; skipped counts the updates that were not finite, over all runs.",
+        "The mean over runs of the last log line, with the smallest and largest in brackets. Value error is the mean "
+        "V-trace target minus the mean V. Skipped counts the NaN or infinite updates of all runs.",
         table(["agent", *HEALTH.values(), "skipped", "runs"], lines),
     )
 
 
 def health_value(row: Row, name: str) -> float | None:
-    """A number of a row of health; None where the run had nothing to log."""
+    """Return a number from a health row, or None if the run logged none."""
     if name == "value_error":
         target, value = health_value(row, "value_target_mean"), health_value(row, "value_mean")
         return None if target is None or value is None else target - value

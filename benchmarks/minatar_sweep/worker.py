@@ -1,10 +1,10 @@
-"""One job in a process of its own: trains, prints how many steps are done, and leaves its files in the run folder.
+"""One job in its own process: trains, prints the steps done, and writes its files to the run folder.
 
     python -m benchmarks.minatar_sweep.worker --agent gdi-i3 --game Breakout --seed 1 --steps 100000 --runs runs/minatar
 
-is what the sweep starts. A GDI run that is stopped (SIGTERM) saves itself and goes on the next time; a peer's begins
-anew. The evaluations are written last and whole: a run is finished when they are there. A worker whose sweep is gone
-finds nobody to tell its steps to, and ends.
+is the command that the sweep starts. A stopped GDI run (SIGTERM) saves itself and continues the next time. A peer's
+run starts again. The evaluations are written last and atomically, so a run is finished once they exist. If its sweep
+is gone, a worker cannot report its steps and ends.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from benchmarks.minatar_sweep.records import (
 )
 from gdi.errors import UserError
 
-TELL_EVERY_SECONDS = 1.0
+REPORT_EVERY_SECONDS = 1.0
 
 
-def run_job(job: Job, runs: Path, tell: Callable[[int], None]) -> bool:
-    """Run one job to its end; false if it was stopped before."""
+def run_job(job: Job, runs: Path, report: Callable[[int], None]) -> bool:
+    """Run one job to its end; return False if it was stopped before."""
     folder = job.folder(runs)
     if job.agent.is_peer:
-        rows = peer_rows(job, tell)
-        # Only now: an interrupted peer leaves nothing behind.
+        rows = peer_rows(job, report)
+        # Create the folder only now, because an interrupted peer leaves nothing behind.
         write_settings(folder / CONFIG, job.settings())
     else:
         from benchmarks.minatar_sweep.gdi_run import evaluation_rows, lambda_rows, train_gdi
 
-        if not train_gdi(job, folder, tell):
+        if not train_gdi(job, folder, report):
             return False
         rows = evaluation_rows(job, folder)
         write_rows(folder / LAMBDA, LAMBDA_COLUMNS, lambda_rows(job, folder))
@@ -48,27 +48,27 @@ def run_job(job: Job, runs: Path, tell: Callable[[int], None]) -> bool:
     return True
 
 
-def peer_rows(job: Job, tell: Callable[[int], None]) -> list[Row]:
+def peer_rows(job: Job, report: Callable[[int], None]) -> list[Row]:
     from benchmarks.minatar_sweep.peers import train_peer
 
     rows = []
-    for found in train_peer(job.agent.name, env_id(job.game), job.seed, job.steps, tell):
+    for found in train_peer(job.agent.name, env_id(job.game), job.seed, job.steps, report):
         returns = {"mean": found.returns.mean(), "min": found.returns.min(), "max": found.returns.max()}
         rows.append(evaluation_row(job, found.steps, found.seconds, returns, len(found.returns)))
     return rows
 
 
-def teller() -> Callable[[int], None]:
-    """Prints the steps at most once a second, and at once the first time."""
-    last = -TELL_EVERY_SECONDS
+def make_reporter() -> Callable[[int], None]:
+    """Return a function that prints the steps, immediately at first and then at most once per second."""
+    last = -REPORT_EVERY_SECONDS
 
-    def tell(steps: int) -> None:
+    def report(steps: int) -> None:
         nonlocal last
-        if time.monotonic() - last >= TELL_EVERY_SECONDS:
+        if time.monotonic() - last >= REPORT_EVERY_SECONDS:
             last = time.monotonic()
             print(steps, flush=True)
 
-    return tell
+    return report
 
 
 def main() -> int:
@@ -80,7 +80,7 @@ def main() -> int:
     parser.add_argument("--runs", required=True, type=Path)
     args = parser.parse_args()
     try:
-        run_job(Job(AGENTS[args.agent], args.game, args.seed, args.steps), args.runs, teller())
+        run_job(Job(AGENTS[args.agent], args.game, args.seed, args.steps), args.runs, make_reporter())
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -1,12 +1,13 @@
 """GDI, Generalized Data Distribution Iteration: an agent whose exploration tunes itself.
 
-The two functions most users need, ``gdi.train(config)`` and ``gdi.load(run_dir)``, are imported on first use, so that
-``import gdi.scores`` and ``import gdi.theory`` work, and start fast, without torch.
+Most users need two functions: ``gdi.train(config)`` and ``gdi.load(run_dir)``. They are imported on first use.
+Therefore ``import gdi.scores`` and ``import gdi.theory`` start fast and do not need torch.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,3 +35,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'gdi' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, and the submodules that are imported so far."""
+    modules = {name for name, value in globals().items() if isinstance(value, ModuleType) and name[0] != "_"}
+    return sorted({*__all__, "__version__", *modules})

@@ -1,4 +1,4 @@
-"""The playing agent: a trained network, its controller, and the act of acting."""
+"""The playing agent: a trained network and its controller."""
 
 from __future__ import annotations
 
@@ -30,16 +30,18 @@ from gdi.types import Array, Index
 
 
 class Agent:
-    """A trained agent that plays: ``reset()`` before each episode, then ``act(observation)`` at each step.
+    """A trained agent. Call ``reset()`` before each episode, then ``act(observation)`` at each step.
 
-    It stacks frames itself: an observation is what one step of the environment gives, for Atari a gray [84, 84] frame.
+    The agent stacks frames itself. An observation is what one step of the environment returns, which for Atari is a
+    gray [84, 84] frame.
     """
 
     def __init__(self, config: Config, state: dict[str, Any], seed: int = 0) -> None:
         env = make_env(config.env, 1)
         self.spec = env.spec
         env.close()
-        self.config = replace(config, run=replace(config.run, compile=False))  # playing is not worth it
+        # Playing takes too little time to make up for a compilation.
+        self.config = replace(config, run=replace(config.run, compile=False))
         self.space = make_index_space(config.index_space)
         system = state["system"]
         self.steps = int(system["steps"])
@@ -63,7 +65,7 @@ class Agent:
         return Player(algorithm, network, num_envs, self.spec)
 
     def reset(self) -> None:
-        """Begin an episode: a new λ from the controller, and an empty memory."""
+        """Start an episode with a new λ from the controller and an empty memory."""
         slot = int(self._rng.integers(self._controller.slots))
         self.index: Index = self._controller.propose_best(slot, self._rng)
         self._player.begin()
@@ -71,10 +73,16 @@ class Agent:
         self._action = 0
 
     def act(self, observation: Array, reward: float = 0.0) -> int:
-        """The action for one observation. Recurrent agents also saw the previous reward in training: pass it."""
+        """Return the action for one observation.
+
+        Pass the previous reward to a recurrent agent, because it received that reward in training.
+        """
         shape = self.spec.frame_shape
         if np.size(observation) != math.prod(shape):
-            raise UserError(f"this agent takes observations of shape {shape}, not {np.shape(observation)}.")
+            raise UserError(
+                f"an observation must have the shape {shape}, not {np.shape(observation)}: pass one observation of "
+                f"{self.config.env.id}."
+            )
         observed = Observed(
             obs=np.asarray(observation, self.spec.observation_dtype).reshape(1, *shape),
             episode_start=np.array([self._start]),
@@ -86,7 +94,7 @@ class Agent:
         return self._action + self.spec.first_action
 
     def evaluate(self, episodes: int = 32, seed: int = 0, index: Index | None = None) -> Evaluation:
-        """Play whole episodes in separate environments: with the controller's best λ, or all with λ = ``index``."""
+        """Play whole episodes in separate environments, with the controller's best λ or with λ = ``index``."""
         if index is not None:
             self.space.check(index)
 
@@ -97,26 +105,26 @@ class Agent:
         evaluator = Evaluator(self.config.env, make_env(self.config.env, num_envs), self._make_player(num_envs))
         try:
             evaluation = evaluator.evaluate(self._params, propose, episodes, child_seed(seed, "evaluate"))
-            assert evaluation is not None  # nobody asked it to stop
+            assert evaluation is not None  # None means a stop, which this call cannot request
             return evaluation
         finally:
             evaluator.close()
 
     @property
     def named_index(self) -> dict[str, float]:
-        """λ of the episode, by the names of its components."""
+        """The index (λ) of the episode by the names of its components."""
         return self.space.by_name(self.index)
 
     def caption(self) -> str:
-        """λ of the episode, for a picture of it."""
+        """Return the index (λ) of the episode as text for a video."""
         return self.space.text(self.index)
 
     def check_recording(self, path: str | Path) -> None:
-        """UserError if ``record`` to this path cannot succeed; plays nothing."""
+        """Raise UserError if ``record`` cannot succeed with this path. Nothing is played."""
         check_recording(self.config.env.id, Path(path))
 
     def record(self, path: str | Path, episodes: int = 1, seed: int = 0) -> list[RecordedEpisode]:
-        """Play Atari episodes into an mp4 video, which must not exist yet: every frame, in color, with score and λ."""
+        """Play Atari episodes and record every frame in color in a new mp4 file, with score and λ."""
         self.check_recording(path)
         env = self.config.env
         screen = seeded_screen(env.id, find_protocol(env.protocol), child_seed(seed, "video"), env.max_episode_steps)

@@ -11,19 +11,19 @@ from gdi.agent import Agent
 from gdi.config import Config, validate
 from gdi.errors import UserError
 from gdi.placement import PlacementConfig, validate_placement
-from gdi.report.console import Quiet
+from gdi.report.console import NullConsole
 from gdi.runtime.checkpoint import CheckpointStore
-from gdi.runtime.events import Notices, Sink
+from gdi.runtime.events import Sink, SinkList
 from gdi.runtime.folder import CHECKPOINTS, default_run_dir, read_config
 from gdi.runtime.local import build
 from gdi.runtime.run import System
 from gdi.runtime.session import Session, TrainResult
 
-__all__ = ["Agent", "TrainResult", "Watcher", "load", "train"]
+__all__ = ["Agent", "ClosableSink", "TrainResult", "load", "train"]
 
 
-class Watcher(Sink, Protocol):
-    """A sink that is closed at the end."""
+class ClosableSink(Sink, Protocol):
+    """A sink that the run closes at its end."""
 
     def close(self) -> None: ...
 
@@ -33,35 +33,36 @@ def train(
     run_dir: str | Path | None = None,
     *,
     resume: bool = False,
-    console: Watcher | None = None,
+    console: ClosableSink | None = None,
     runtime: Literal["local", "ray"] = "local",
     placement: PlacementConfig | None = None,
     ray_address: str = "",
 ) -> TrainResult:
-    """Train an agent; ``run_dir`` keeps config, logs and checkpoints (by default a new folder under ``runs/``).
+    """Train an agent; ``run_dir`` holds config, logs and checkpoints (default: a new one in ``runs/``).
 
-    With ``resume`` a run that was stopped continues from its newest whole checkpoint; a folder that is empty or missing
-    simply starts. Same config, same machine: same run. ``runtime="ray"`` puts the parts on the Ray cluster at
-    ``ray_address`` (by default one that is started on this machine) as ``placement`` says.
+    With ``resume``, a stopped run continues from its newest complete checkpoint. If the folder is empty or missing, the
+    run starts from the beginning. The same config on the same machine gives the same run. ``runtime="ray"`` runs the
+    agent on the Ray cluster at ``ray_address``, as ``placement`` says. By default, a cluster is started on this
+    machine.
     """
     validate(config)
     folder = default_run_dir(config) if run_dir is None else Path(run_dir)
     if runtime not in ("local", "ray"):
-        raise UserError(f"unknown runtime {runtime!r}: there are local and ray.")
+        raise UserError(f"unknown runtime {runtime!r}: choose local or ray.")
     if runtime == "local" and (ray_address or placement not in (None, PlacementConfig())):
-        raise UserError("ray_address and placement are for runtime='ray'.")
-    with closing(console or Quiet()) as screen:
-        watchers = Notices(screen)
+        raise UserError("ray_address and placement need runtime='ray': set it, or drop them.")
+    with closing(console or NullConsole()) as screen:
+        watchers = SinkList(screen)
         if runtime == "local":
             return Session(lambda: build(config), config, folder, watchers).train(resume=resume, runtime=runtime)
         placement = validate_placement(placement or PlacementConfig(), config)
         from gdi.runtime.ray.cluster import cluster
 
         with cluster(ray_address, placement):
-            from gdi.runtime.ray.system import RaySystem  # not before: it needs Ray
-            from gdi.runtime.ray.wanted import Wanted
+            from gdi.runtime.ray.actor_count import ActorCount
+            from gdi.runtime.ray.system import RaySystem  # this import needs Ray
 
-            wanted = Wanted(placement.actors, folder)
+            wanted = ActorCount(placement.actors, folder)
 
             def place() -> System:
                 return RaySystem(config, placement, watchers.notice, wanted)
@@ -78,10 +79,10 @@ def load(
     classes: Iterable[type] = (),
     trust: bool = False,
 ) -> Agent:
-    """The agent of a run: its newest checkpoint, or (``best``) the one with the best evaluation.
+    """Load the agent of a run from its newest checkpoint, or with ``best`` from the best-evaluated one.
 
-    A run of your own controller or algorithm names its class: pass it in ``classes``, or say ``trust`` to import
-    whatever the folder names.
+    A run with your own controller or algorithm names its class. Pass that class in ``classes``, or set ``trust`` to
+    import every module that the folder names.
     """
     folder = Path(run_dir)
     config = validate(read_config(folder, classes=classes, trust=trust))

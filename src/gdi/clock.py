@@ -1,4 +1,4 @@
-"""Where the time goes: seconds per part of the loop."""
+"""A clock that measures how long each part of the loop takes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Clock:
-    """Adds up seconds under names; ``lap`` gives the shares since the last lap."""
+    """A sum of seconds per name. ``lap`` returns the shares since the last lap."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
@@ -21,17 +21,17 @@ class Clock:
         self.add({name: time.perf_counter() - begin})
 
     def add(self, seconds: dict[str, float]) -> None:
-        """What was measured elsewhere."""
+        """Add seconds that another clock measured."""
         for name, value in seconds.items():
             self._seconds[name] = self._seconds.get(name, 0.0) + value
 
     def take(self) -> dict[str, float]:
-        """The seconds per name so far, for another clock to add; begins anew."""
+        """Return the seconds per name so far, for another clock to add, and reset them."""
         seconds, self._seconds = self._seconds, {}
         return seconds
 
     def lap(self) -> tuple[float, dict[str, float]]:
-        """(seconds since the last lap, share of them per name; what nobody measured is ``rest``)."""
+        """Return the seconds since the last lap and the share of each name; unmeasured time is ``rest``."""
         now = time.perf_counter()
         total = max(now - self._began, 1e-9)
         shares = {name: seconds / total for name, seconds in self._seconds.items()}

@@ -1,4 +1,4 @@
-"""How many cores this process may use, and torch threads for threads of our own."""
+"""The cores that this process may use, and the number of torch threads of a thread."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def use_threads(asked: int) -> int:
-    """As many threads as asked for, at most one per core; 0 asks for them all."""
+def thread_count(asked: int) -> int:
+    """Return the requested number of threads, at most one per core; 0 means all cores."""
     return min(asked or available_cores(), available_cores())
 
 
-def keep_torch_threads(count: int) -> None:
-    """Give the calling thread its own number of torch threads, whatever other threads set before or after.
+def set_torch_threads(count: int) -> None:
+    """Set the number of torch threads of the calling thread, independent of other threads.
 
-    ``set_num_threads`` also sets the default of every thread that has not asked for its number yet; asking settles it.
+    ``set_num_threads`` also changes every thread that has not yet read its number. Reading the number fixes it.
     """
-    import torch  # only here: scores and theory know their cores without torch
+    import torch  # imported here, because scores and theory count cores without torch
 
     with _LOCK:
         torch.set_num_threads(count)

@@ -1,7 +1,8 @@
-"""Errors that end a run with one clear line, never a traceback: what the user is to mend, and a diverged training."""
+"""Errors that end a run with one clear line instead of a traceback: bad input, and diverged training."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
@@ -10,23 +11,39 @@ class UserError(Exception):
     """Bad input. The message is one line that says what is wrong and what to do."""
 
 
-class Diverged(RuntimeError):
-    """Losses or gradients were not finite too many times in a row, or a policy is not."""
+class DivergenceError(RuntimeError):
+    """Training that diverged: too many NaN or infinite losses in a row, or such a policy."""
 
 
-def install_extra(extra: str) -> str:
-    """What to type for a missing optional package; by path, for the pins come with the clone and no index has us."""
+# The earlier name, for code that catches it.
+Diverged = DivergenceError
+
+
+def install_hint(extra: str) -> str:
+    """Return the install command for a missing extra.
+
+    It installs from the clone, because the pins live there and the package is on no index.
+    """
     return f"in the clone of gdi run make setup, or pip install -c constraints.txt '.[{extra}]'"
 
 
-def nearest(name: str, known: Iterable[str], count: int = 3, renamed: Mapping[str, str] | None = None) -> str:
-    """`` Did you mean 'a' or 'b'?`` for a misspelt name, or an empty string when nothing is near.
+def fold(name: str) -> str:
+    """Return a name without dashes, underscores, spaces and case, for comparison."""
+    return re.sub(r"[-_\s]", "", name).casefold()
 
-    ``renamed`` has earlier names, and the present ones to suggest for them.
+
+def did_you_mean(name: str, known: Iterable[str], count: int = 3, renamed: Mapping[str, str] | None = None) -> str:
+    """Return `` Did you mean 'a' or 'b'?`` for a misspelled name, or an empty string when no name is near.
+
+    ``renamed`` maps earlier names to the current ones, which are suggested for them.
     """
     spellings = {**(renamed or {}), **{candidate: candidate for candidate in known}}
-    by_folded = {spelling.casefold(): wanted for spelling, wanted in spellings.items()}
-    folded = get_close_matches(name.casefold(), by_folded, n=count, cutoff=0.5)
-    if not folded:
-        return ""
-    return " Did you mean " + " or ".join(repr(one) for one in dict.fromkeys(by_folded[key] for key in folded)) + "?"
+    by_folded = {fold(spelling): current for spelling, current in spellings.items()}
+    near = get_close_matches(fold(name), by_folded, n=count, cutoff=0.6)
+    return suggestion(by_folded[key] for key in near)
+
+
+def suggestion(names: Iterable[str]) -> str:
+    """Return `` Did you mean 'a' or 'b'?``, or an empty string without names."""
+    quoted = [repr(name) for name in dict.fromkeys(names)]
+    return f" Did you mean {' or '.join(quoted)}?" if quoted else ""

@@ -1,8 +1,8 @@
-"""Λ, the index set: named axes with bounds, block widths and a coordinate each.
+"""The index set (Λ): named axes, each with bounds, a block width and a coordinate.
 
-A controller works in coordinates x, one number per searched axis; this module turns x into the index λ that acts, and
-back. For 1/τ the coordinate is u = 1/τ itself (``linear``) or log(1 + u) (``log``, the paper's τ = 1/(exp(x) − 1) with
-the number of blocks of the linear one).
+A controller works in coordinates x, one number per searched axis. This module converts x into the index λ, and back.
+For an inverse temperature, the coordinate is u = 1/τ itself (``linear``) or log(1 + u) (``log``). The latter is the
+paper's τ = 1/(exp(x) − 1), with as many blocks as the linear one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gdi.types import Array, Index
 
 @dataclass(frozen=True)
 class Axis:
-    """One searched axis: [low, high] in its coordinate, cut into blocks of equal width."""
+    """One searched axis: [low, high] in its coordinate, split into blocks of equal width."""
 
     name: str
     low: float
@@ -34,23 +34,27 @@ class Axis:
         return (self.high - self.low) / self.num_blocks
 
     def block_of(self, x: float) -> int:
-        """⌊(min{max{x, l}, r} − l) / acc⌋, the block that holds x; the right end belongs to the last block.
+        """Return the block that contains x; the right end belongs to the last block.
 
-        The tolerance keeps block borders where arithmetic puts them: floor(0.3 / 0.1) is 2 in floating point.
+        ⌊(min{max{x, l}, r} − l) / acc⌋. The tolerance corrects rounding at the borders, because floor(0.3 / 0.1) is 2
+        in floating point.
         """
         clipped = min(max(x, self.low), self.high)
         return min(int((clipped - self.low) / self.block_width + 1e-9), self.num_blocks - 1)
 
     def sample_in_block(self, block: int, rng: np.random.Generator) -> float:
-        """A coordinate uniform in the block."""
+        """Draw a coordinate uniformly from the block."""
         return self.low + (block + float(rng.random())) * self.block_width
 
     def to_value(self, x: float) -> float:
-        """x -> u: u = x, or u = exp(x) − 1, which is 1/τ for the paper's τ = 1/(exp(x) − 1)."""
+        """Convert a coordinate to a value: u = x, or u = exp(x) − 1.
+
+        The latter is 1/τ for the paper's τ = 1/(exp(x) − 1).
+        """
         return math.expm1(x) if self.logarithmic else x
 
     def to_coordinate(self, value: float) -> float:
-        """u -> x: x = u, or x = log(1 + u), the paper's x = log(1 + 1/τ)."""
+        """Convert a value to a coordinate: x = u, or x = log(1 + u), the paper's x = log(1 + 1/τ)."""
         return math.log1p(value) if self.logarithmic else value
 
 
@@ -63,7 +67,7 @@ def make_axis(name: str, config: AxisConfig) -> Axis:
 
 @dataclass(frozen=True)
 class IndexSpace:
-    """Λ: the components of λ with their names and labels, the searched axes, and what the others are held at."""
+    """The index set (Λ): the components of λ, the searched axes, and the values of the fixed components."""
 
     names: tuple[str, ...]
     labels: tuple[str, ...]
@@ -73,16 +77,16 @@ class IndexSpace:
 
     @property
     def degrees_of_freedom(self) -> int:
-        """The n of GDI-I^n and GDI-H^n."""
+        """Number of searched axes, the n of GDI-I^n and GDI-H^n."""
         return len(self.axes)
 
     def to_index(self, x: Array) -> Index:
-        """Coordinates [axes] -> λ."""
+        """Convert coordinates, [axes], to an index λ."""
         values = {axis.name: axis.to_value(float(x[i])) for i, axis in enumerate(self.axes)}
         return tuple(values.get(name, held) for name, held in zip(self.names, self.base, strict=True))
 
     def to_coordinates(self, index: Index) -> Array:
-        """λ -> coordinates [axes]."""
+        """Convert an index λ to coordinates, [axes]."""
         values = self.by_name(index)
         return np.array([axis.to_coordinate(values[axis.name]) for axis in self.axes], dtype=np.float64)
 
@@ -93,13 +97,16 @@ class IndexSpace:
         return self.labels[self.names.index(name)]
 
     def text(self, index: Index) -> str:
-        """``1/τ1 3.5  1/τ2 12.5  ε 0.85``, three digits each."""
+        """Return an index as text with three digits each, such as ``1/τ1 3.5  1/τ2 12.5  ε 0.85``."""
         return "  ".join(f"{label} {value:.3g}" for label, value in zip(self.labels, index, strict=True))
 
     def check(self, index: Index) -> Index:
-        """The index, or UserError if it is none of this space: a component too few, below 0 or above its limit."""
+        """Return the index; raise UserError if a component is missing, below 0 or above its limit."""
         if len(index) != len(self.names):
-            raise UserError(f"λ = ({', '.join(self.labels)}) has {len(self.names)} numbers, not {len(index)}.")
+            raise UserError(
+                f"the exploration setting λ = ({', '.join(self.labels)}) has {len(self.names)} numbers, not "
+                f"{len(index)}: give one number per component."
+            )
         for label, value, limit in zip(self.labels, index, self.limits, strict=True):
             if not (0 <= value <= limit and math.isfinite(value)):
                 limited = "0 or more" if math.isinf(limit) else f"in [0, {limit:g}]"
@@ -108,7 +115,7 @@ class IndexSpace:
 
 
 def make_index_space(config: Any) -> IndexSpace:
-    """The space of a config section: a dataclass whose fields are axes, ours or a user's own."""
+    """Make the space of a config section, which is a dataclass of axes, ours or a user's own."""
     axes = axes_of(config)
     labels: Mapping[str, str] = getattr(config, "labels", {})
     limits: Mapping[str, float] = getattr(config, "limits", {})

@@ -1,4 +1,4 @@
-"""Algorithm 1, Generalized Data Distribution Iteration (alg:GDI). Every runtime runs through this page.
+"""Algorithm 1, Generalized Data Distribution Iteration (alg:GDI). Every runtime uses this module.
 
 Initialize Λ, Θ, P_Λ^(0), θ^(0)
 for t = 0, 1, 2, ...
@@ -6,8 +6,8 @@ for t = 0, 1, 2, ...
     θ^(t+1)   = T(θ^(t),   {X^(t)_{ρ0,λ}})              improve
     P_Λ^(t+1) = E(P_Λ^(t), {X^(t)_{ρ0,λ}})              reweight
 
-The three steps are functions of the parts they need, and are called where those parts live; ``Operators`` is what a
-runtime offers of them, and ``iterate`` is the loop.
+The three steps are functions that take the components they need, so each runs in the process that holds them. A
+runtime implements ``Operators``, and ``iterate`` is the loop over it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from gdi.clock import Clock
 from gdi.controller import Controller
-from gdi.errors import Diverged
+from gdi.errors import DivergenceError
 from gdi.types import Batch, EpisodeEnd, Metrics, Window
 
-if TYPE_CHECKING:  # a process that holds only the controller calls its step of this page, and needs no torch
+if TYPE_CHECKING:  # ``reweight`` also runs in a process that holds only the controller and does not import torch
     from torch import Tensor
 
     from gdi.acting.actor import Actor, Propose
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # a process that holds only the controller calls its step of 
 
 @dataclass(frozen=True)
 class Sampled:
-    """What is known of {X_{ρ0,λ}} without opening it."""
+    """The number of transitions and the finished episodes of one sampled window, without its arrays."""
 
     transitions: int
     episodes: list[EpisodeEnd]
@@ -38,7 +38,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Published:
-    """A copy of θ for the actors; its version is the number of updates behind it."""
+    """A copy of the network parameters (θ) for the actors; the version counts the updates behind it."""
 
     params: dict[str, Tensor]
     version: int
@@ -46,37 +46,37 @@ class Published:
 
 @dataclass(frozen=True)
 class Improved:
-    """What came of some batches: a line of metrics each, the newest θ to publish, and the error that ended them."""
+    """The result of training some batches: metrics per update, parameters to publish, and a divergence."""
 
     updates: list[Metrics] = field(default_factory=list)
     published: Published | None = None
-    diverged: Diverged | None = None
+    diverged: DivergenceError | None = None
 
     @property
     def batches(self) -> int:
-        """Batches that are done with, the one that raised the error included."""
+        """Number of finished batches, including the one that raised the error."""
         return len(self.updates) + (self.diverged is not None)
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """What happened in one t."""
+    """The episodes that ended and the updates made in one iteration t."""
 
     episodes: list[EpisodeEnd] = field(default_factory=list)
     updates: list[Metrics] = field(default_factory=list)
 
 
 def sample(actor: Actor, propose: Propose, max_transitions: int) -> tuple[Window, Sampled]:
-    """Sample {X_{ρ0,λ}}, λ ~ P_Λ: one window of every environment."""
+    """Play one window in every environment: {X_{ρ0,λ}} with λ ~ P_Λ."""
     window, transitions, episodes = actor.collect(propose, max_transitions)
     return window, Sampled(transitions, episodes)
 
 
 def improve(batches: Iterable[Batch], learner: Learner, push_every_updates: int, clock: Clock) -> Improved:
-    """θ ← T(θ, X): train every batch that is due, until the learner diverges, and keep a copy of θ to publish.
+    """Train the due batches until one diverges, and copy the parameters to publish: θ ← T(θ, X).
 
-    The paper counts from 0 and so pushes after its first update, the (N + 1)th, and so on. Nobody pulls in between, so
-    only the last push counts: with N = 1 that is θ at the end, copied once.
+    The paper counts updates from 0, so it pushes after the first update, the (N + 1)th, and so on. No actor pulls
+    between two updates, so only the last push counts. With N = 1 that is the final θ, copied once.
     """
     updates: list[Metrics] = []
     published, diverged = None, None
@@ -86,7 +86,7 @@ def improve(batches: Iterable[Batch], learner: Learner, push_every_updates: int,
                 updates.append(learner.update(batch))
                 if push_every_updates > 1 and (learner.updates - 1) % push_every_updates == 0:
                     published = Published(learner.parameters(), learner.updates)
-    except Diverged as error:
+    except DivergenceError as error:
         diverged = error
     if push_every_updates == 1 and updates:
         with clock.measure("learning"):
@@ -95,12 +95,12 @@ def improve(batches: Iterable[Batch], learner: Learner, push_every_updates: int,
 
 
 def reweight(controller: Controller, sampled: Sampled) -> None:
-    """P_Λ ← E(P_Λ, X): the controller learns from the returns of the episodes that ended."""
+    """Update the controller with the returns of the episodes that ended: P_Λ ← E(P_Λ, X)."""
     controller.observe(sampled.episodes, sampled.transitions)
 
 
 class Operators(Protocol):
-    """The steps of Algorithm 1 over parts that live in this process, or in others."""
+    """The steps of Algorithm 1, over components in this process or in others."""
 
     @property
     def steps(self) -> int:
@@ -108,36 +108,39 @@ class Operators(Protocol):
         ...
 
     def sample(self, max_transitions: int) -> Sampled | None:
-        """One window, sampled and in the replay; None where actors are elsewhere and none has come for a while."""
+        """Sample one window and add it to the replay.
+
+        Return None if the actors are in other processes and no window has arrived for a while.
+        """
         ...
 
     def improve(self, *, last: bool = False) -> Improved:
-        """Train what is due; ``last``: no window will come any more, so everything is."""
+        """Train the batches that are due; with ``last`` no window follows, so everything is due."""
         ...
 
     def reweight(self, sampled: Sampled) -> None: ...
 
 
-def iterate(parts: Operators, total_steps: int) -> Iterator[Iteration]:
-    """Algorithm 1, until exactly ``total_steps`` transitions are sampled and each is trained as often as asked.
+def iterate(operators: Operators, total_steps: int) -> Iterator[Iteration]:
+    """Run Algorithm 1 for exactly ``total_steps`` transitions, each trained as often as configured.
 
-    It may be abandoned between two iterations, and continued by another call; so that it can be while no window comes,
-    it then yields empty ones. If the learner diverges, what the iteration sampled is still reweighted and yielded
-    before the error is raised.
+    The caller may stop between two iterations, and another call continues. While no window arrives, empty iterations
+    are yielded, so that the caller can stop then as well. If the learner diverges, the controller still learns from the
+    sampled episodes, and the iteration is yielded before the error is raised.
     """
-    while parts.steps < total_steps:
-        sampled = parts.sample(total_steps - parts.steps)
+    while operators.steps < total_steps:
+        sampled = operators.sample(total_steps - operators.steps)
         if sampled is None:
             yield Iteration()
             continue
-        improved = parts.improve()
-        parts.reweight(sampled)
+        improved = operators.improve()
+        operators.reweight(sampled)
         yield from ended(sampled.episodes, improved)
-    yield from ended([], parts.improve(last=True))
+    yield from ended([], operators.improve(last=True))
 
 
 def ended(episodes: list[EpisodeEnd], improved: Improved) -> Iterator[Iteration]:
-    """One iteration is over: yield it, then raise the error of its learner if there was one."""
+    """Yield a finished iteration, then raise the learner's error if it diverged."""
     yield Iteration(episodes, improved.updates)
     if improved.diverged is not None:
         raise improved.diverged

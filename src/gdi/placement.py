@@ -1,4 +1,4 @@
-"""Placement: how many of each part a Ray cluster runs, and with what. No part of a run's config."""
+"""Placement: the processes of a run on Ray and their resources. It is not part of a run's config."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from gdi.errors import UserError
 
 @dataclass(frozen=True)
 class PlacementConfig:
-    """How many of each part a Ray cluster runs, and with what. A run may be resumed with another placement."""
+    """Processes of a run on Ray and their resources. A run may be resumed with a different placement."""
 
     actors: int = 1
-    """Actors, each a process with environments of its own. More may join and some may leave while a run goes on."""
+    """Number of actors, each a process with separate environments. It may change during a run (gdi actors)."""
     envs_per_actor: int = 0
-    """Environments of each actor; 0 shares --env.num-envs out evenly."""
+    """Number of environments per actor; 0 divides --env.num-envs evenly."""
     actor_cpus: float = 1.0
-    """CPUs that Ray reserves for each actor, and (rounded down, at least 1) its threads."""
+    """Number of CPUs that Ray reserves per actor. Rounded down, it is also the number of threads, at least 1."""
     actor_gpus: float = 0.0
-    """GPUs, or a share of one, for each actor."""
+    """Number of GPUs per actor; 0.5 is half a GPU."""
     learners: int = 1
-    """Learners that share every batch and sum their gradients with torch.distributed; one per GPU."""
+    """Number of learners, one per GPU. They share every batch and sum their gradients with torch.distributed."""
     learner_cpus: float = 1.0
-    """CPUs for each learner, and its threads."""
+    """Number of CPUs per learner, and of its threads."""
     learner_gpus: float = 0.0
-    """GPUs for each learner."""
+    """Number of GPUs per learner."""
     evaluator_cpus: float = 1.0
-    """CPUs for the evaluator, and its threads."""
+    """Number of CPUs for the evaluator, and of its threads."""
     evaluator_gpus: float = 0.0
-    """GPUs for the evaluator."""
+    """Number of GPUs for the evaluator."""
     queue_windows: int = 2
-    """Windows an actor may be ahead of the learner: the one it plays and those that wait. Then it pauses."""
+    """Number of windows that an actor may be ahead of the learner, with the one it plays. Then it pauses."""
     lockstep: bool = False
-    """One actor, nothing ahead: the same run as the local runtime, bit by bit. For tests, not for speed."""
+    """Let one actor and the learner take turns, for exactly the same run as the local runtime. It is slow."""
     hang_seconds: float = 300.0
-    """An actor that starts, or plays one window, for longer than this is taken for hung, killed and replaced."""
+    """Seconds that an actor may take to start or to play one window, before it is killed and replaced."""
     stall_seconds: float = 900.0
-    """Without a window or an update for this long the run stops and shows the first error."""
+    """Seconds without a window or an update after which the run stops and shows the first error."""
 
 
 def validate_placement(placement: PlacementConfig, config: Config) -> PlacementConfig:
@@ -55,14 +55,14 @@ def validate_placement(placement: PlacementConfig, config: Config) -> PlacementC
     num_envs = config.env.num_envs
     need(
         placement.envs_per_actor > 0 or num_envs % placement.actors == 0,
-        f"actors {placement.actors} cannot share --env.num-envs {num_envs} out evenly: change one of them, or set "
+        f"actors {placement.actors} cannot divide --env.num-envs {num_envs} evenly: change one of them, or set "
         "--placement.envs-per-actor.",
     )
     need(
         not config.run.device.startswith("cuda") or placement.learner_gpus > 0,
-        f"learner-gpus is 0, and --run.device is {config.run.device}: on Ray the placement gives GPUs to processes.",
+        f"learner-gpus is 0, but --run.device is {config.run.device}: set --placement.learner-gpus 1.",
     )
     if placement.lockstep:
-        need(placement.actors == 1, "lockstep means one actor: drop --placement.actors.")
-        need(not config.run.overlap, "lockstep samples and learns in turns: add --run.no-overlap.")
+        need(placement.actors == 1, "lockstep needs exactly one actor: drop --placement.actors.")
+        need(not config.run.overlap, "lockstep acts and learns in turns: add --run.no-overlap.")
     return placement

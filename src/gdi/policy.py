@@ -1,7 +1,8 @@
-"""The behavior policy π_{θ_λ} = ε·Softmax(A1/τ1) + (1 − ε)·Softmax(A2/τ2) (equ: soft epsilon policy space).
+"""The behavior policy, a mixture of two softmaxes of the advantages.
 
-Everywhere Softmax(A·u) with u = 1/τ ≥ 0; τ itself is never formed, so u = 0 is the uniform policy. Advantages carry
-their family on the axis before the actions, ``[..., F, A]``; with one family (GDI-I) A1 = A2 = A.
+π_{θ_λ} = ε·Softmax(A1/τ1) + (1 − ε)·Softmax(A2/τ2) (equ: soft epsilon policy space).
+The code uses Softmax(A·u) with u = 1/τ ≥ 0 and never computes τ, so u = 0 gives the uniform policy. Advantages have the
+family on the axis before the actions, ``[..., F, A]``. With one family (GDI-I), A1 = A2 = A.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gdi.errors import Diverged
+from gdi.errors import DivergenceError
 
 
 def component_log_probs(advantage: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
-    """log(ε·Softmax(A1·u1)) and log((1 − ε)·Softmax(A2·u2)), each [..., A].
+    """Return the logarithms of the two weighted components of the mixture.
 
-    advantage is [..., F, A], index is [..., 3] = (u1, u2, ε). A component of weight 0 is −inf, and gets no gradient.
+    log(ε·Softmax(A1·u1)) and log((1 − ε)·Softmax(A2·u2)) (equ: soft epsilon policy space).
+    advantage [..., F, A], index [..., 3] = (u1, u2, ε) -> each [..., A].
+    A component of weight 0 is −inf and gets no gradient.
     """
     inverse_tau_1, inverse_tau_2, epsilon = index.unsqueeze(-2).unbind(-1)  # each [..., 1]
     first = torch.log_softmax(advantage[..., 0, :] * inverse_tau_1, dim=-1)
@@ -24,15 +27,16 @@ def component_log_probs(advantage: Tensor, index: Tensor) -> tuple[Tensor, Tenso
 
 
 def log_probs(advantage: Tensor, index: Tensor) -> Tensor:
-    """log π_λ(·|s) of the mixture, [..., A]: logaddexp of the two components."""
+    """Return the log-probabilities of the mixture, log π_λ(·|s), [..., A]."""
     return torch.logaddexp(*component_log_probs(advantage, index))
 
 
 def family_log_probs(advantage: Tensor, index: Tensor) -> Tensor:
-    """log π_λ(·|s) once per family, [..., F, A]: equal in value, each differentiable in its own family only.
+    """Return the log-probabilities of the mixture once per family, log π_λ(·|s), [..., F, A].
 
-    With two families the other family's component is a constant, so that each A_i follows its own advantage estimate.
-    With one family it is the mixture, differentiable through both components.
+    With two families, the values are equal, but each is differentiable only in its own family. The other family's
+    component is a constant, so that each A_i follows its own advantage estimate. With one family, the mixture is
+    differentiable through both components.
     """
     first, second = component_log_probs(advantage, index)
     if advantage.shape[-2] == 1:
@@ -41,13 +45,16 @@ def family_log_probs(advantage: Tensor, index: Tensor) -> Tensor:
 
 
 def sample(probabilities: Tensor, generator: torch.Generator) -> Tensor:
-    """a ~ π: [B, A] -> [B]. Raises Diverged if θ is no longer finite."""
+    """Draw an action per row, a ~ π: [B, A] -> [B].
+
+    Raise DivergenceError if a probability is NaN or infinite, which means that θ diverged.
+    """
     if not probabilities.isfinite().all():
-        raise Diverged("the policy is not finite any more: lower --optimizer.learning-rate or the loss scales.")
+        raise DivergenceError("the policy became NaN or infinite: lower --optimizer.learning-rate or the loss scales.")
     return torch.multinomial(probabilities, 1, generator=generator).squeeze(-1)
 
 
 def entropy(log_probabilities: Tensor) -> Tensor:
-    """−Σ_a π log π, [..., A] -> [...]; an action of probability 0 contributes 0."""
+    """Return the entropy of a policy, −Σ_a π log π, [..., A] -> [...]; probability 0 contributes 0."""
     entropies: Tensor = torch.special.entr(log_probabilities.exp()).sum(-1)
     return entropies

@@ -9,17 +9,20 @@ from torch import Tensor
 
 
 def log_shape(reward: Tensor) -> Tensor:
-    """log(|r| + 1)·(2·1{r ≥ 0} − 1{r < 0}): logarithmic, and a gain counts twice a loss."""
+    """Shape a reward logarithmically, counting gains twice as much as losses.
+
+    log(|r| + 1)·(2·1{r ≥ 0} − 1{r < 0}).
+    """
     return torch.log1p(reward.abs()) * torch.where(reward >= 0, 2.0, -1.0)
 
 
 def root_shape(reward: Tensor) -> Tensor:
-    """sign(r)·((|r| + 1)^0.25 − 1) + 0.001·r."""
+    """Shape a reward by a fourth root plus a small linear term: sign(r)·((|r| + 1)^0.25 − 1) + 0.001·r."""
     return reward.sign() * ((reward.abs() + 1.0).pow(0.25) - 1.0) + 0.001 * reward
 
 
 def no_shape(reward: Tensor) -> Tensor:
-    """r, as the environment gave it."""
+    """Return the reward unchanged."""
     return reward
 
 
@@ -27,5 +30,5 @@ SHAPES: dict[str, Callable[[Tensor], Tensor]] = {"log": log_shape, "root": root_
 
 
 def shape_rewards(reward: Tensor, shapes: tuple[str, ...], scales: tuple[float, ...]) -> Tensor:
-    """[...] -> [..., F]: the reward as each family sees it, shaped and scaled."""
+    """Shape and scale the reward for each family, [...] -> [..., F]."""
     return torch.stack([scale * SHAPES[shape](reward) for shape, scale in zip(shapes, scales, strict=True)], dim=-1)

@@ -1,4 +1,4 @@
-"""A seed of its own for each part of a run, all descending from the run's one seed."""
+"""Separate seeds for the components of a run, all derived from the seed of the run."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import numpy as np
 
 
 def child_seed(seed: int, name: str, *more: int) -> int:
-    """A seed of its own for each named part (and moment), all descending from the run's one seed."""
+    """Derive the seed of a named component, and of the numbers in ``more``, from the seed of the run."""
     return int(np.random.SeedSequence([seed, zlib.crc32(name.encode()), *more]).generate_state(1)[0])

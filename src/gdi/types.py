@@ -1,16 +1,16 @@
-"""The data that flows between the parts, and the time convention, stated once.
+"""The data that flow between the components, and the time convention they share.
 
 Time convention. Arrays are time-major, ``[T, B, ...]``. At time t the agent sees ``obs[t]`` (and ``episode_start[t]``),
 takes ``action[t]`` with probability ``behavior_prob[t]`` under the index ``index[t]``, and receives ``reward[t]``,
 ``terminated[t]``, ``truncated[t]``. The bootstrap entry is index T: ``obs``, ``episode_start``, ``previous_action``,
-``previous_reward`` and ``index`` therefore have T + 1 entries. ``terminated`` stops the bootstrap, ``truncated`` does
-not. Recurrent state is reset exactly where ``episode_start`` is true, and there a newly drawn λ takes effect:
-``index[t]`` is the λ of the episode that ``obs[t]`` belongs to.
+``previous_reward`` and ``index`` therefore have T + 1 entries. ``terminated`` stops the bootstrap, but ``truncated``
+does not. Recurrent state is reset exactly where ``episode_start`` is true. A newly drawn λ takes effect there as well,
+so ``index[t]`` is the λ of the episode that ``obs[t]`` belongs to.
 
-Episode ends. Environments reset on the step *after* an episode's last one (Gymnasium's next-step mode), so the true
-final observation stands in the stream: after an episode ends at t, ``obs[t + 1]`` is its final observation, on which a
-truncated step bootstraps, and step t + 1 itself is the reset: its action is ignored and it is no transition, hence
-``valid[t + 1]`` is false. The new episode begins at t + 2.
+Episode ends. Environments reset on the step *after* an episode's last one (Gymnasium's next-step mode), so the stream
+contains the true final observation. If an episode ends at t, ``obs[t + 1]`` is its final observation, and a truncated
+step bootstraps from it. Step t + 1 is the reset: its action is ignored, it is not a transition, and ``valid[t + 1]``
+is false. The new episode begins at t + 2.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Metrics = dict[str, float]
-# A nested dict of arrays, tensors, numbers and strings: what a checkpoint can hold without executing code on load.
+# A nested dict of arrays, tensors, numbers and strings, which a checkpoint can load without executing code.
 State = dict[str, Any]
 
 
-# λ, the index of one behavior policy: its components in the order of ``IndexSpace.names``.
+# The index of one behavior policy (λ), with its components in the order of ``IndexSpace.names``.
 Index: TypeAlias = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class EpisodeEnd:
-    """One finished training episode: what the operator E learns from."""
+    """One finished training episode, from which the controller (E) learns."""
 
     env: int
     index: Index
@@ -45,13 +45,13 @@ class EpisodeEnd:
 
 @dataclass(frozen=True)
 class Window:
-    """B sequences side by side, each of L = burn-in + trained steps, in the time convention of this module.
+    """B parallel sequences of L = burn-in + trained steps, in the time convention of this module.
 
-    The actor writes one per stretch of acting (B = its environments). A batch for the learner has the same layout: the
-    columns of several windows, gathered.
+    The actor fills one window per call of ``collect``, with one column per environment. A batch for the learner has the
+    same layout, with columns gathered from several windows.
     """
 
-    obs: Array  # [S - 1 + L + 1, B, *frame]: S frames are stacked on the way into the network, see networks.frames
+    obs: Array  # [S - 1 + L + 1, B, *frame]: networks.frames stacks S frames for the network
     episode_start: Array  # [L + 1, B] bool
     previous_action: Array  # [L + 1, B] int64
     previous_reward: Array  # [L + 1, B] float32, raw
@@ -60,9 +60,9 @@ class Window:
     reward: Array  # [L, B] float32, raw
     terminated: Array  # [L, B] bool
     truncated: Array  # [L, B] bool
-    valid: Array  # [L, B] bool: a real transition inside the step budget
+    valid: Array  # [L, B] bool: the step is a transition within the step budget
     behavior_prob: Array  # [L, B] float32, μ(a|s) as acted
-    version: Array  # [L, B] int64, the parameters' version that acted
+    version: Array  # [L, B] int64, version of the parameters that acted
     state: Array  # [B, encoders, state size] float32, recurrent state at the first step
 
     @property
@@ -79,12 +79,12 @@ class Window:
 
 Batch: TypeAlias = Window
 
-# The only field without a time axis: its columns are on axis 0.
+# ``state`` is the only field without a time axis, so its columns are on axis 0.
 COLUMN_AXIS = {name: 0 if name == "state" else 1 for name in (field.name for field in fields(Window))}
 
 
 def column_slice(batch: Batch, begin: int, end: int) -> Batch:
-    """Columns begin to end as views."""
+    """Return columns ``begin`` to ``end`` as views."""
     if (begin, end) == (0, batch.num_sequences):
         return batch
     return Window(
@@ -96,7 +96,7 @@ def column_slice(batch: Batch, begin: int, end: int) -> Batch:
 
 
 def gather_columns(parts: Sequence[tuple[Window, Array]]) -> Batch:
-    """Concatenate chosen columns of several windows: one copy per window and field, none per sequence."""
+    """Concatenate columns of several windows, with one copy per window and field, not per sequence."""
     total = sum(len(columns) for _, columns in parts)
     out: dict[str, Array] = {}
     for name, axis in COLUMN_AXIS.items():

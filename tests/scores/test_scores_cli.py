@@ -39,7 +39,7 @@ def test_judging_a_file(one_file: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "one: 57 games, 1 run per game, 200M frames = 0.114 years of play" in text
     assert "9620.93" in text
     assert "4.81E-07" in text
-    assert "jamesbond 41 %" in text
+    assert "jamesbond 41%" in text
 
 
 @pytest.mark.parametrize(("reference", "mean"), [("paper", 9620.93), ("standard", 10722.07), ("printed", 9620.28)])
@@ -110,7 +110,7 @@ def test_figures(tmp_path: Path, one_file: Path, capsys: pytest.CaptureFixture[s
     out = tmp_path / "figures"
     text = answer(capsys, "figures", str(one_file), "--against", "agent57", "--out", str(out), "--only", "page")
     assert "index.html" in text
-    assert "one is missing from the figures against frames: say --frames N." in text
+    assert "one is missing from the figures that plot frames: add --frames N." in text
     assert (out / "index.html").stat().st_size > 4e6
 
 
@@ -137,21 +137,24 @@ def test_figures_obey_their_options(tmp_path: Path, five_file: Path, capsys: pyt
         ((), "give a file of scores"),
         (("absent.csv",), "absent.csv: no such file or run folder"),
         ((".",), "is a directory, and not a run folder"),
-        (("{one}", "--formt", "csv"), "unknown option '--formt'. Did you mean '--format'"),
+        (("{one}", "--formt", "csv"), "unknown option --formt. Did you mean '--format'"),
         (("{one}", "--format", "xml"), "unknown format 'xml'"),
         (("{one}", "--against", "agent75"), "unknown agent 'agent75'. Did you mean 'agent57'"),
         (("{one}", "--frames", "many"), "--frames 'many' is not a positive number"),
-        (("{one}", "--frames"), "argument --frames: expected one argument"),
+        (("{one}", "--frames"), "--frames needs a value"),
         (("{one}", "--replicates", "-3"), "--replicates '-3' is not a whole number"),
         (("{one}", "--seed", "x"), "--seed 'x' is not a whole number"),
         (("{one}", "--confidence", "95"), "--confidence '95' is not between 0 and 1"),
         (("{one}", "--reference", "wang"), "unknown reference 'wang'"),
         (("{one}", "--show", "game"), "unknown part 'game' for --show. Did you mean 'games'"),
-        (("{one}", "--show", "standing", "--against", "none"), "nobody to stand against"),
-        (("{one}", "--out", "/dev/null/x"), "--out /dev/null/x: cannot be written"),
+        (
+            ("{one}", "--show", "standing", "--against", "none"),
+            "needs other agents to compare with",
+        ),
+        (("{one}", "--out", "/dev/null/x"), "--out /dev/null/x cannot be written"),
         (("paper", "--table", "hns_20m"), "unknown table 'hns_20m'. Did you mean 'hns_200m'"),
-        (("paper", "extra"), "unknown option 'extra'"),
-        (("figures",), "say where the figures go"),
+        (("paper", "extra"), "unexpected argument 'extra'"),
+        (("figures",), "the figures need a folder: add --out DIR"),
         (("figures", "--out", "x", "--only", "pages"), "unknown part 'pages' for --only"),
         (("figures", "--out", "x", "--against", "none"), "nothing to draw"),
     ],

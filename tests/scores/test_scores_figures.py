@@ -1,4 +1,4 @@
-"""The figures: files, labels that can be read, one colour per agent; and a page that works without a network."""
+"""The figures: files, labels that can be read, one color per agent; and a page that works without a network."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page for an agent with seeds and an awkward name, beside all published agents."""
     noise = np.random.default_rng(7).normal(1.0, 0.1, (3, 57))
     mine = Agent("</script><b>mine", published_agents()["gdi_h3"].scores * noise, 2e8)
-    (path,) = draw_all(tmp_path_factory.mktemp("page"), [mine], choose_agents("all"), how=Bootstrap(100), only="page")
+    (path,) = draw_all(
+        tmp_path_factory.mktemp("page"), [mine], choose_agents("all"), bootstrap=Bootstrap(100), only="page"
+    )
     return path
 
 
@@ -121,25 +123,25 @@ def test_profiles_have_a_band_only_with_seeds(five_seeds: Agent) -> None:
     assert other.fraction[-1] == 0
 
 
-def test_every_agent_looks_different_also_to_the_colour_blind() -> None:
+def test_every_agent_looks_different_also_to_the_color_blind() -> None:
     every = styles_for(tuple(STYLES), ("mine", "yours", "theirs"))
-    looks = {(style.colour, style.family.marker) for style in every.values()}
+    looks = {(style.color, style.family.marker) for style in every.values()}
     assert len(looks) == len(every) == 18
     assert {agent.name for agent in published_agents(ablations=True).values()} == set(STYLES)
     for a, b in itertools.combinations(every, 2):
         if every[a].family is every[b].family:
             for matrix in (_DEUTERANOPIA, _PROTANOPIA):
-                assert _distance(every[a].colour, every[b].colour, matrix) > 0.12, (a, b)
+                assert _distance(every[a].color, every[b].color, matrix) > 0.12, (a, b)
 
 
-# Viénot, Brettel and Mollon 1999: linear RGB as two kinds of colour-blind people see it.
+# Viénot, Brettel and Mollon 1999: linear RGB as two kinds of color-blind people see it.
 _DEUTERANOPIA = np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]])
 _PROTANOPIA = np.array([[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]])
 
 
 def _distance(a: str, b: str, matrix: np.ndarray) -> float:
-    def seen(colour: str) -> np.ndarray:
-        rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    def seen(color: str) -> np.ndarray:
+        rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
         return np.clip(matrix @ rgb**2.2, 0, 1) ** (1 / 2.2)
 
     return float(np.linalg.norm(seen(a) - seen(b)))
@@ -271,4 +273,4 @@ def test_your_agents_stand_out() -> None:
     assert styles["GDI-H3"].prominent
     assert not styles["Agent57"].prominent
     assert styles["a"].family is YOURS
-    assert styles["a"].colour != styles["b"].colour
+    assert styles["a"].color != styles["b"].color

@@ -39,7 +39,7 @@ def row(*values: float) -> Array:
 # ------------------------------------------------------------------------------------------------- visible arithmetic
 
 
-def test_normalised_scores_of_alien() -> None:
+def test_normalized_scores_of_alien() -> None:
     # alien: random 227.8, human 7127.8, record 251916. GDI-H3 scores 48735.
     alien = row(48735.0)
     assert metrics.hns(alien, PAPER)[0, 0] == pytest.approx((48735 - 227.8) / (7127.8 - 227.8))
@@ -124,7 +124,7 @@ def test_dominant_games_are_the_fewest_that_make_half() -> None:
 
 
 @given(matrices, st.floats(0.01, 100), st.floats(-1e4, 1e4))
-def test_normalised_scores_do_not_depend_on_the_unit_of_a_game(scores: Array, factor: float, shift: float) -> None:
+def test_normalized_scores_do_not_depend_on_the_unit_of_a_game(scores: Array, factor: float, shift: float) -> None:
     """Scores and baselines in other units (all times a factor, plus a shift) have the same HNS, HWRNS and SABER."""
     moved = Reference("moved", *(factor * x + shift for x in (PAPER.random, PAPER.human, PAPER.world_record)))
     for criterion in metrics.CRITERIA.values():
@@ -238,11 +238,11 @@ def test_more_score_is_never_worse(scores: Array) -> None:
     assert metrics.hwrb(better, PAPER) >= metrics.hwrb(scores, PAPER)
 
 
-def test_one_score_of_one_game_is_normalised_by_that_games_own_numbers() -> None:
+def test_one_score_of_one_game_is_normalized_by_that_games_own_numbers() -> None:
     """Breakout: random 1.7, human 30.5, record 864."""
     reference = load_reference("paper")
-    assert metrics.normalise("breakout", 30.5, reference)["hns"] == pytest.approx(1.0)
-    found = metrics.normalise("breakout", 16.1, reference)
+    assert metrics.normalize("breakout", 30.5, reference)["hns"] == pytest.approx(1.0)
+    found = metrics.normalize("breakout", 16.1, reference)
     assert found["hns"] == pytest.approx((16.1 - 1.7) / (30.5 - 1.7))
     assert found["hwrns"] == found["saber"] == pytest.approx((16.1 - 1.7) / (864 - 1.7))
-    assert metrics.normalise("breakout", 10_000.0, reference)["saber"] == 2.0
+    assert metrics.normalize("breakout", 10_000.0, reference)["saber"] == 2.0

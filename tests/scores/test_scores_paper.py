@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from gdi.scores import Agent, load_reference, published_agents
-from gdi.scores.digits import agrees, unit, written
 from gdi.scores.errata import all_disagreements, check, errata_markdown, group
-from gdi.scores.paper import Printed, aggregate, contestants, printed_cells, recompute, table_names
+from gdi.scores.paper import PrintedCell, aggregate, paper_agents, printed_cells, recompute, table_names
 from gdi.scores.rebuild import rebuild
+from gdi.scores.rounding import agrees, format_like, last_digit_unit
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,7 @@ QUANTITIES = ("hwrb", "mean_hns", "median_hns", "mean_hwrns", "median_hwrns", "m
 @pytest.mark.parametrize("agent", HEADLINES)
 def test_headline_numbers_to_the_printed_digit(agent: str) -> None:
     for quantity, text in zip(QUANTITIES, HEADLINES[agent].split(), strict=True):
-        value = aggregate(quantity, contestants("paper")[agent], load_reference("paper"))
+        value = aggregate(quantity, paper_agents("paper")[agent], load_reference("paper"))
         assert value is not None
         assert agrees(text, value), (quantity, text, value)
 
@@ -54,11 +54,11 @@ def test_strict_inequality_would_count_fewer_records() -> None:
 def test_all_cells_of_all_tables_are_there() -> None:
     assert len(table_names()) == 15
     counts = Counter(
-        "aggregate" if cell.game is None else "score" if cell.quantity == "score" else "normalised"
+        "aggregate" if cell.game is None else "score" if cell.quantity == "score" else "normalized"
         for table in table_names()
         for cell in printed_cells(table)
     )
-    assert counts == {"score": 3819, "normalised": 3477, "aggregate": 709}
+    assert counts == {"score": 3819, "normalized": 3477, "aggregate": 709}
     for table in table_names()[:13]:
         assert len({cell.game for cell in printed_cells(table) if cell.game}) == 57
 
@@ -66,9 +66,9 @@ def test_all_cells_of_all_tables_are_there() -> None:
 def test_the_number_of_disagreements_of_each_kind() -> None:
     found = all_disagreements()
     counts = Counter(
-        "aggregate" if d.cell.game is None else "score" if d.cell.quantity == "score" else "normalised" for d in found
+        "aggregate" if d.cell.game is None else "score" if d.cell.quantity == "score" else "normalized" for d in found
     )
-    assert counts == {"aggregate": 42, "normalised": 29, "score": 83}
+    assert counts == {"aggregate": 42, "normalized": 29, "score": 83}
 
 
 def test_every_disagreement_has_a_cause() -> None:
@@ -116,9 +116,9 @@ def test_known_disagreements(table: str, row: str, agent: str, printed: str, exp
         ("crazy_climber", "human", "36829.4", "23 printed HNS of this game need 35829.4, 0 the printed value"),
         ("alien", "laser", "976.51", "printed as the HNS of GDI-I3 on beam rider"),
         ("fishing_derby", "dreamer_v2", "93.24", "this is its HWRNS, not its score"),
-        ("bowling", "gdi_i3", "202", "rounded: 13 of its 13 printed normalised scores fit 201.9, 0 fit 202"),
+        ("bowling", "gdi_i3", "202", "rounded: 13 of its 13 printed normalized scores fit 201.9, 0 fit 202"),
         ("wizard_of_wor", "gdi_i3", "64239", "two digits exchanged"),
-        ("beam_rider", "gdi_h3", "422890", "the HNS beside it, 2551.09, belongs to it"),
+        ("beam_rider", "gdi_h3", "422890", "the HNS next to it, 2551.09, belongs to it"),
     ],
 )
 def test_known_raw_disagreements(game: str, agent: str, printed: str, cause: str) -> None:
@@ -135,35 +135,35 @@ def test_the_check_finds_a_planted_error() -> None:
     right = next(cell for cell in printed_cells("hns_200m") if cell.text == "134.26")
     assert check(right) is None
     for wrong in ("134.25", "134.27", "143.26", "N/A", "13.426"):
-        assert check(Printed(right.table, right.line, right.game, right.agent, right.quantity, wrong)) is not None
+        assert check(PrintedCell(right.table, right.line, right.game, right.agent, right.quantity, wrong)) is not None
     record = next(cell for cell in printed_cells("summary") if cell.quantity == "hwrb")
     assert check(record) is None
-    assert check(Printed(record.table, record.line, None, record.agent, "hwrb", "21")) is not None
+    assert check(PrintedCell(record.table, record.line, None, record.agent, "hwrb", "21")) is not None
 
 
 def test_the_check_finds_a_changed_raw_score(monkeypatch: pytest.MonkeyPatch) -> None:
     """One point more in one raw score moves the mean's last digit, and the check sees it."""
-    agents = dict(contestants("paper"))
+    agents = dict(paper_agents("paper"))
     scores = agents["agent57"].scores.copy()
     scores[0, 28] *= 1.01
     agents["agent57"] = Agent("Agent57", scores, 1e11)
-    monkeypatch.setattr("gdi.scores.paper.contestants", lambda reference: agents)
+    monkeypatch.setattr("gdi.scores.paper.paper_agents", lambda reference: agents)
     mean = next(c for c in printed_cells("summary") if c.agent == "agent57" and c.quantity == "mean_hns")
     monkeypatch.setattr("gdi.scores.errata.likely_cause", lambda *_: "planted")
     assert check(mean) is not None
 
 
 def test_agreement_to_the_printed_digit() -> None:
-    assert unit("832.50") == pytest.approx(0.01)
-    assert unit("4.81E-07") == pytest.approx(1e-9)
-    assert unit("2E+8") == pytest.approx(1e8)
+    assert last_digit_unit("832.50") == pytest.approx(0.01)
+    assert last_digit_unit("4.81E-07") == pytest.approx(1e-9)
+    assert last_digit_unit("2E+8") == pytest.approx(1e8)
     assert agrees("0.13", 0.1251)
     assert not agrees("0.13", 0.1249)
     assert agrees("4.81E-07", 4.8149e-7)
     assert not agrees("4.81E-07", 4.8151e-7)
     assert not agrees("441/32", 441.32)
-    assert written(7810.64, "7810.6") == "7810.6"
-    assert written(4.8149e-7, "1.00E-07") == "4.81E-07"
+    assert format_like(7810.64, "7810.6") == "7810.6"
+    assert format_like(4.8149e-7, "1.00E-07") == "4.81E-07"
 
 
 def test_rankings_do_not_depend_on_the_errata() -> None:
@@ -244,6 +244,6 @@ def test_errata_page_is_current() -> None:
 
 def test_claims_are_tested_by_numbers() -> None:
     page = errata_markdown()
-    assert "median HNS: GDI-I3 832.50 %, Muesli 1077.47 %" in page
-    assert "mean SABER: GDI-H3 71.26 %, Agent57 76.26 %" in page
+    assert "median HNS: GDI-I3 832.50%, Muesli 1077.47%" in page
+    assert "mean SABER: GDI-H3 71.26%, Agent57 76.26%" in page
     assert np.isclose(12 * 2e8 / (100_000 * 2 * 24 * 365), 1.37, atol=0.005)

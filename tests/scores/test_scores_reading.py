@@ -111,7 +111,7 @@ def test_columns_beside_the_score_are_ignored_with_a_note(tmp_path: Path) -> Non
     loaded = load_agents([str(path)])
     assert [agent.name for agent in loaded.agents] == ["mine"]
     assert loaded.agents[0].scores[0, PONG] == 20
-    assert loaded.notes == (f"{path}: only the column of scores is read; ignored: std, episodes.",)
+    assert loaded.notes == (f"{path}: only the score column is read. Ignored: std, episodes.",)
 
 
 # ------------------------------------------------------------------------------------------------------- bad input
@@ -124,13 +124,13 @@ def test_columns_beside_the_score_are_ignored_with_a_note(tmp_path: Path) -> Non
         ("game,score\npong,20\nPong,21\n", r"row 3, column 'score': pong is given twice, first at row 2.*add a 'seed'"),
         ("game,score,seed\npong,20,4\nPong,21,4\n", r"row 3, .*pong is given twice, first at row 2.*both for seed 4"),
         ("game,seed_0,seed_1\npong,20,x\n", r"row 2, column 'seed_1': 'x' is not a number"),
-        ("game,score\npong,nan\n", r"row 2, column 'score': 'nan' is not a finite score"),
-        ("game,score\npong,inf\n", r"row 2, column 'score': 'inf' is not a finite score"),
+        ("game,score\npong,nan\n", r"row 2, column 'score': 'nan' is NaN or infinite"),
+        ("game,score\npong,inf\n", r"row 2, column 'score': 'inf' is NaN or infinite"),
         ('game,score\npong,"1,200"\n', r"row 2, column 'score': '1,200' is not a number \(write it without thousands"),
         ("", r"mine.csv: the file is empty"),
         ("\n \n", r"mine.csv: the file is empty"),
-        ("game,score\n", r"mine.csv: no score in it"),
-        ("game,score\npong,\n", r"mine.csv: no score in it"),
+        ("game,score\n", r"mine.csv contains no score"),
+        ("game,score\npong,\n", r"mine.csv contains no score"),
         ("game,score\npooyan,4\n", r"none of the benchmark's 57 games"),
         ("a,b,c\n1,2,3\n", r"row 1: no known Atari game and no column 'game' in 'a', 'b', 'c'"),
         ("pongg,20\nalien,3\n", r"row 1, column 1: unknown Atari game 'pongg'. Did you mean 'pong'"),
@@ -141,7 +141,7 @@ def test_columns_beside_the_score_are_ignored_with_a_note(tmp_path: Path) -> Non
         ("game\npong\n", r"a column of games, but none of scores"),
         ("game,seed\npong,1\n", r"a column of games, but none of scores"),
         ("game,seed_0,rainbow\npong,1,2\n", r"column 'seed_0' looks like a seed and column 'rainbow' like an agent"),
-        ("game,mine,Mine\npong,1,2\n", r"the column 'Mine' is there twice"),
+        ("game,mine,Mine\npong,1,2\n", r"the column 'Mine' appears twice"),
     ],
 )  # fmt: skip
 def test_bad_csv(tmp_path: Path, text: str, message: str) -> None:
@@ -158,13 +158,13 @@ def test_bad_csv(tmp_path: Path, text: str, message: str) -> None:
         ('{"pong": ' + "[" * 100_000, r"nested too deeply"),
         ('{"pong": "abc"}', r"'pong': 'abc' is not a number"),
         ('{"pong": true}', r"'pong': True is not a number"),
-        ('{"pong": [1, NaN]}', r"'pong', seed 1: 'nan' is not a finite score"),
+        ('{"pong": [1, NaN]}', r"'pong', seed 1: 'nan' is NaN or infinite"),
         ('{"pong": 1, "pong": 2}', r"'pong' is given twice"),
         ('{"pong": 1, "Pong": 2}', r"pong is given twice"),
         ('{"pongg": 1, "alien": 2}', r"unknown Atari game 'pongg'. Did you mean 'pong'"),
         ('{"foo": 1, "bar": 2}', r"no known Atari game in 'foo', 'bar'"),
-        ("{}", r"no score in it"),
-        ("[]", r"no score in it"),
+        ("{}", r"contains no score"),
+        ("[]", r"contains no score"),
         ('[{"game": "pong"}]', r"record 1: needs 'game' and 'score', has 'game'"),
         ("[3]", r"record 1: expected an object"),
         ("3", r"expected an object or a list, found int"),
@@ -215,7 +215,7 @@ def test_run_folders_are_pooled_and_their_last_evaluation_counts(tmp_path: Path)
     assert np.isnan(agent.scores[1, BREAKOUT])
     assert agent.frames == 8000
     assert loaded.notes == (
-        "runs: its runs have different numbers of frames; the largest is used.",
+        "runs: its runs have different numbers of frames. The largest is used.",
         "runs: protocol paper.",
     )
     (named,) = load_agents([f"ours={folders[0]}"], frames=123.0).agents
@@ -228,7 +228,7 @@ def test_scores_of_different_protocols_are_told_apart(tmp_path: Path) -> None:
         run_folder(tmp_path / "b", "ALE/Breakout-v5", 5.0, protocol="saber"),
     ]
     loaded = load_agents(folders)
-    assert loaded.notes == ("runs: protocol paper, saber: scores of different protocols do not compare.",)
+    assert loaded.notes == ("runs: protocol paper, saber: scores of different protocols are not comparable.",)
     assert load_agents([f"ours={folders[1]}"]).notes == ("ours: protocol saber.",)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gdi.errors import UserError
 from gdi.scores import GAMES, REFERENCES, canonical_game, choose_agents, find_game, load_reference, published_agents
 from gdi.scores.data import read_csv
-from gdi.scores.games import OUTSIDE
+from gdi.scores.games import NON_BENCHMARK_GAMES
 from gdi.scores.reference import corrections
 
 
@@ -144,7 +144,7 @@ def test_unknown_games_name_the_nearest() -> None:
     with pytest.raises(UserError, match=r"unknown Atari game 'ALE/MsPackman-v5'. Did you mean 'ms_pacman'"):
         canonical_game("ALE/MsPackman-v5")
     with pytest.raises(UserError, match="not one of the benchmark's 57"):
-        canonical_game(OUTSIDE[1])
+        canonical_game(NON_BENCHMARK_GAMES[1])
 
 
 def test_choosing_agents() -> None:

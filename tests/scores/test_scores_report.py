@@ -74,23 +74,21 @@ def test_dominant_games_are_pointed_out() -> None:
     report = judge([published_agents()["gdi_h3"]])
     (note,) = [note for note in report.notes if "make up" in note]
     # jamesbond 226716.95 and krull 55544.92 of a sum of 57 * 9620.93
-    assert "2 of 57 games make up 51 % of its mean HNS (jamesbond 41 %, krull 10 %)" in note
+    assert "2 of 57 games make up 51% of its mean HNS (jamesbond 41%, krull 10%)" in note
     rest = (57 * 9620.928 - 226716.947 - 55544.918) / 55
-    assert f"Without them the mean would be {rest:.1f} %." in note
+    assert f"Without them the mean would be {rest:.1f}%." in note
     reference = load_reference()
     even = Agent("even", (3 * reference.human - 2 * reference.random)[None])  # an HNS of 300 % in every game
     assert not any("make up" in note for note in judge([even]).notes)
     assert not any("makes up" in note for note in judge([Agent.from_dict("one", {"pong": 20.0})]).notes)
     five = Agent.from_dict("five", {"jamesbond": 1e6, "pong": 1.0, "alien": 1.0, "hero": 1.0, "boxing": 1.0})
-    assert any(
-        "five: One game makes up 100 % of its mean HNS (jamesbond 100 %)" in note for note in judge([five]).notes
-    )
+    assert any("five: One game makes up 100% of its mean HNS (jamesbond 100%)" in note for note in judge([five]).notes)
 
 
 def test_probability_of_improvement_is_reported_both_ways() -> None:
     a = Agent.from_dict("a", {"pong": [1.0, 2.0], "alien": 10.0})
     b = Agent.from_dict("b", {"pong": 1.5, "alien": 10.0, "amidar": 3.0})
-    report = judge([a, b], how=Bootstrap(100))
+    report = judge([a, b], bootstrap=Bootstrap(100))
     found = {(i.agent, i.other): i for i in report.improvements}
     assert found["a", "b"].value == pytest.approx((0.5 + 0.5) / 2)
     assert found["a", "b"].games == 2
@@ -125,7 +123,7 @@ def test_nobody_and_nothing_cannot_be_judged() -> None:
 
 @pytest.fixture
 def tables(five_seeds: Agent) -> list[Table]:
-    return report_tables(judge([five_seeds], choose_agents("agent57,simple"), how=Bootstrap(50)))
+    return report_tables(judge([five_seeds], choose_agents("agent57,simple"), bootstrap=Bootstrap(50)))
 
 
 def test_the_per_game_table_has_the_paper_numbers() -> None:

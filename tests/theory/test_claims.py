@@ -9,7 +9,7 @@ from gdi.theory import claims, transport
 from gdi.theory.claims import CLAIMS, Claim
 from gdi.theory.mdp import random_mdp
 from gdi.theory.measures import Array, co_monotone, mean_gain, scale_of, tilt
-from gdi.theory.monotonicity import improvement_rates, own_returns, own_step, suggested_value, target_gain
+from gdi.theory.monotonicity import improvement_rates, per_index_returns, per_index_step, suggested_value, target_gain
 from gdi.theory.policies import Indices
 from gdi.theory.sampling import batches, random_comonotone, random_mass, random_unrelated
 from gdi.theory.search import two_armed
@@ -115,13 +115,13 @@ class TestTheoremsOnMDPs:
     def test_improvement_rate_tends_to_the_squared_gradient(self) -> None:
         mdp, index = two_armed((1.0, 2.0))
         thetas = np.full((2, 1, 1, 2), [0.0, 0.5])
-        squared = np.sum(own_step(mdp, thetas, index, natural=False) ** 2, axis=(-3, -2, -1))
+        squared = np.sum(per_index_step(mdp, thetas, index, natural=False) ** 2, axis=(-3, -2, -1))
         np.testing.assert_allclose(improvement_rates(mdp, thetas, index, 1e-5), squared, rtol=1e-4)
 
     def test_each_index_has_its_own_theta(self) -> None:
         mdp, index = two_armed((1.0, 1.0))
         thetas = np.stack([np.array([[[0.0, np.log(3)]]]), np.array([[[0.0, 0.0]]])])
-        np.testing.assert_allclose(own_returns(mdp, thetas, index), [0.75, 0.5])
+        np.testing.assert_allclose(per_index_returns(mdp, thetas, index), [0.75, 0.5])
 
     def test_suggested_value_follows_the_natural_step_not_the_plain_one(self) -> None:
         """The remark after thm:2nd_gdi: L_E/ε is (1-γ) times the rate of a natural step of size (1-γ)."""
@@ -130,5 +130,7 @@ class TestTheoremsOnMDPs:
         index = Indices(*(np.full((50, 1), v) for v in (1.0, 0.0, 1.0)))
         thetas = rng.normal(size=(50, 1, 3, 1, 3))
         value = suggested_value(mdp, thetas, index, 1e-6) / 1e-6
-        rate = np.sum(own_step(mdp, thetas, index, True) * own_step(mdp, thetas, index, False), axis=(-3, -2, -1))
+        rate = np.sum(
+            per_index_step(mdp, thetas, index, True) * per_index_step(mdp, thetas, index, False), axis=(-3, -2, -1)
+        )
         np.testing.assert_allclose(value[:, 0], rate[:, 0] * (1 - mdp.discount) ** 2, rtol=1e-4, atol=1e-9)

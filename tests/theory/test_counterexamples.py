@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gdi.theory import counterexamples, search, slips
+from gdi.theory import counterexamples, paper_errors, search
 from gdi.theory.operators import reweight
-from gdi.theory.search import CLEAR, Counterexample, NotFoundError, first_failure, simplices
+from gdi.theory.search import CLEAR_MARGIN, Counterexample, NotFoundError, first_failure, simplices
 
-SEARCHES = {**counterexamples.SEARCHES, **slips.SEARCHES}
+SEARCHES = {**counterexamples.SEARCHES, **paper_errors.SEARCHES}
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def found() -> dict[str, Counterexample]:
 @pytest.mark.parametrize("key", SEARCHES)
 def test_found_and_frequent(found: dict[str, Counterexample], key: str) -> None:
     one = found[key]
-    assert one.margin < -CLEAR
+    assert one.margin < -CLEAR_MARGIN
     assert one.searched >= 1
     assert 0 < one.rate <= 1
     assert one.instances == 500
@@ -87,8 +87,8 @@ def test_other_controller_needs_three_points(found: dict[str, Counterexample]) -
     one = found["asp-2-dropped"]
     prior, g, f, eta = (one.example[k] for k in ("P", "L_E", "L_T", "eta"))
     assert len(prior) == 3
-    centre = sum(p * v for p, v in zip(prior, g, strict=True))
-    after = tilted(prior, [p * (v - centre) for p, v in zip(prior, g, strict=True)], eta)
+    center = sum(p * v for p, v in zip(prior, g, strict=True))
+    after = tilted(prior, [p * (v - center) for p, v in zip(prior, g, strict=True)], eta)
     assert one.left == pytest.approx(sum(p * v for p, v in zip(after, f, strict=True)))
     assert one.right == pytest.approx(sum(p * v for p, v in zip(prior, f, strict=True)))
 
@@ -117,7 +117,7 @@ def test_quantifiers(found: dict[str, Counterexample]) -> None:
 
 
 def test_objective_over_visits_by_hand(found: dict[str, Counterexample]) -> None:
-    # Left: 2 at once. Right: 0 + 1/2·(1 + 1/2 + ...) = 1. Printed: left (1-γ)·2 = 1; right 1/2·1 + 1/2·2 = 3/2.
+    # Left: 2 at once. Right: 0 + 1/2·(1 + 1/2 + ...) = 1. PrintedCell: left (1-γ)·2 = 1; right 1/2·1 + 1/2·2 = 3/2.
     example = found["objective-over-visits"].example
     assert example["return of left, right"] == [2.0, 1.0]
     assert example["printed J of left, right"] == [1.0, 1.5]
@@ -143,9 +143,9 @@ def test_limit_gap_does_not_shrink(found: dict[str, Counterexample]) -> None:
 
 def test_bandit_score_by_hand() -> None:
     # V = (0, 1): standardized (-1, 1). N = (0, 3): bonus sqrt(log 4 / 1), sqrt(log 4 / 4).
-    score = slips.bandit_score(np.array([0.0, 1.0]), np.array([0.0, 3.0]))
+    score = paper_errors.bandit_score(np.array([0.0, 1.0]), np.array([0.0, 3.0]))
     np.testing.assert_allclose(score, [-1 + math.sqrt(math.log(4)), 1 + math.sqrt(math.log(4) / 4)])
-    assert np.all(np.isfinite(slips.bandit_score(np.zeros(3), np.zeros(3))))
+    assert np.all(np.isfinite(paper_errors.bandit_score(np.zeros(3), np.zeros(3))))
 
 
 class TestSearching:
@@ -160,7 +160,7 @@ class TestSearching:
             first_failure(candidates)
 
     def test_the_first_failure_wins(self) -> None:
-        margins = [0.0, -CLEAR / 2, -1.0, -5.0]
+        margins = [0.0, -CLEAR_MARGIN / 2, -1.0, -5.0]
         one = first_failure(Counterexample("", "", "", m, 0.0) for m in margins)
         assert (one.left, one.searched) == (-1.0, 3)
 

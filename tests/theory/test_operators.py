@@ -13,7 +13,7 @@ from gdi.theory.measures import Array, co_monotone, mean, mean_gain
 from gdi.theory.operators import (
     identity,
     improve,
-    improve_naturally,
+    improve_natural,
     kl_gap,
     kl_objective,
     project_to_simplex,
@@ -111,7 +111,7 @@ def test_t_climbs_and_natural_t_climbs_faster_on_a_plateau() -> None:
     theta, weights = np.array([[[4.0, 0.0]]]), np.ones(1)  # nearly always the worse arm
     before = returns(mdp, theta, index)
     plain = returns(mdp, improve(mdp, theta, index, weights, 0.5), index)
-    natural = returns(mdp, improve_naturally(mdp, theta, index, weights, 0.5), index)
+    natural = returns(mdp, improve_natural(mdp, theta, index, weights, 0.5), index)
     assert before[0] < plain[0] < natural[0]
 
 

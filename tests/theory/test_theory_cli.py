@@ -12,7 +12,7 @@ from gdi.cli import theory as theory_command
 from gdi.cli.algorithms import run as run_algorithms
 from gdi.cli.main import main
 from gdi.cli.theory import run as run_theory
-from gdi.theory import counterexamples, report, slips
+from gdi.theory import counterexamples, paper_errors, report
 from gdi.theory.figures import NAMES
 from gdi.theory.learning import Setting, helps
 from gdi.theory.report import Report, execute
@@ -24,7 +24,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     short: list[Setting] = [replace(helps(), iterations=3)]
     monkeypatch.setattr(report, "learning_settings", lambda: short)
     monkeypatch.setattr(counterexamples, "SEARCHES", {"a": counterexamples.without_comonotonicity})
-    monkeypatch.setattr(slips, "SEARCHES", {"b": slips.kl_remark})
+    monkeypatch.setattr(paper_errors, "SEARCHES", {"b": paper_errors.kl_remark})
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +40,9 @@ def small_report() -> Report:
         (["theory", "--trials", "many"], "'many' is not a number"),
         (["theory", "--trials", "1.5"], "'1.5' is not a whole number"),
         (["theory", "--seed", "-1"], "--seed must be 0 or more, not -1."),
-        (["theory", "--nonsense"], "unrecognized arguments: --nonsense"),
-        (["theory", "extra"], "unrecognized arguments: extra"),
-        (["algorithms", "--trials", "3"], "unrecognized arguments: --trials 3"),
+        (["theory", "--nonsense"], "unknown option --nonsense"),
+        (["theory", "extra"], "unexpected argument 'extra'"),
+        (["algorithms", "--trials", "3"], "unknown option --trials"),
     ],
 )
 def test_bad_input_is_one_line_and_code_2(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,11 +140,11 @@ def test_figures_are_drawn_once_and_never_overwritten(
 
     monkeypatch.setattr(theory_command, "_execute", lambda trials, seed: pytest.fail("computed before refusing"))
     assert main(["theory", "--figures", str(place)]) == 2
-    assert "does not overwrite" in capsys.readouterr().err
+    assert "already exists: move it" in capsys.readouterr().err
     assert main(["theory", "--figures", str(place / NAMES[0])]) == 2
-    assert "is a file, not a directory" in capsys.readouterr().err
+    assert "is a file: name a directory" in capsys.readouterr().err
     assert main(["theory", "--figures", str(place / NAMES[0] / "below")]) == 2
-    assert "cannot be made" in capsys.readouterr().err
+    assert "cannot be created" in capsys.readouterr().err
 
 
 def test_algorithms_prints_the_table_and_its_deviations(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gdi.theory import counterexamples, slips
+from gdi.theory import counterexamples, paper_errors
 from gdi.theory.claims import CLAIMS
 from gdi.theory.learning import SETTINGS
 
@@ -26,7 +26,7 @@ def test_the_page_names_symbols() -> None:
     assert len(SYMBOLS) > 10
 
 
-@pytest.mark.parametrize("key", [*counterexamples.SEARCHES, *slips.SEARCHES])
+@pytest.mark.parametrize("key", [*counterexamples.SEARCHES, *paper_errors.SEARCHES])
 def test_every_counterexample_is_explained(key: str) -> None:
     assert f"`{key}`" in TEXT
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from strategies import examples, few_levels, problems
 
-from gdi.theory.errata import coupling_as_printed, lumped, obstruction
+from gdi.theory.as_printed import coupling_as_printed, lumped, obstruction
 from gdi.theory.measures import TOLERANCE, Array, tilt
 from gdi.theory.sampling import random_comonotone
 from gdi.theory.transport import (
@@ -171,5 +171,5 @@ class TestAsPrinted:
     def test_ties_lose_mass_and_can_be_mended(self) -> None:
         mass, g = np.array([0.5, 0.5]), np.zeros(2)
         assert coupling_as_printed(mass, g).sum() == 0.5
-        mended = coupling_as_printed(mass, g, mended_ties=True)
+        mended = coupling_as_printed(mass, g, fix_ties=True)
         assert coupling_errors(mended, mass, g).worst < 1e-15

@@ -1,4 +1,4 @@
-"""Acting and data: actors play, a collector cuts and repeats, a parameter server hands θ on.
+"""Acting: actors play the environments, and a parameter server passes the parameters (θ) on to them.
 
-Nothing is imported here: a process that holds only the collector needs no torch.
+This module imports nothing, because a process that holds only the parameter server does not need torch.
 """

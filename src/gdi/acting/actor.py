@@ -1,4 +1,4 @@
-"""The actor: N environments, one λ per episode in each, and everything recorded as it was acted (alg:i3, ACTOR)."""
+"""The actor: it plays N environments with one λ per episode, and records every step (alg:i3, ACTOR)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gdi.envs.base import StepResult, VectorEnv
 from gdi.networks.frames import stack_indices
 from gdi.types import Array, EpisodeEnd, Index, State, Window
 
-# Draws the λ of the next episode of each of these environments.
+# Draws the λ of the next episode for each of the given environments.
 Propose = Callable[[list[int]], list[Index]]
 
 
 def _empty_window(length: int, env: VectorEnv, num_components: int, state: Array) -> Window:
-    """A window of ``length`` steps for all environments, zeros: what is never written is no transition."""
+    """Allocate a zeroed window of ``length`` steps for all environments. Unwritten steps stay invalid."""
     n, spec = env.num_envs, env.spec
     return Window(
         obs=np.zeros((spec.frame_stack - 1 + length + 1, n, *spec.frame_shape), spec.observation_dtype),
@@ -41,11 +41,11 @@ def _empty_window(length: int, env: VectorEnv, num_components: int, state: Array
 
 
 class Actor:
-    """Plays N environments with a copy of θ, and cuts their streams into windows.
+    """A player of N environments with a copy of the parameters (θ), which splits the steps into windows.
 
-    A window holds ``burn_in_steps`` steps that the previous window trained and ``sequence_steps`` new ones; trained
-    steps of successive windows never overlap. The first window has nothing to burn in: its burn-in steps are zeros,
-    harmless because the state is reset at the first real step.
+    A window holds ``burn_in_steps`` steps that the previous window trained and ``sequence_steps`` new ones. Trained
+    steps of successive windows never overlap. The burn-in steps of the first window are zeros. They do no harm, because
+    the recurrent state is reset at the first real step.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Actor:
         env_seed: int,
         clock: Clock,
     ) -> None:
-        """``num_components``: how many numbers λ has."""
+        """Reset the environments; ``num_components`` is how many numbers λ has."""
         self._env = env
         self._player = player
         self._parameters = parameters
@@ -73,41 +73,42 @@ class Actor:
         self._acted_steps = 0
         self._version: int | None = None
         self._last_window: Window | None = None
-        self._cut = False  # the budget ended the last window before its last step
+        self._budget_exhausted = False  # the budget ended the last window before its last step
         self._state_history: Array = np.zeros(0)
-        self._begin(env.reset(env_seed))
+        self._reset_stream(env.reset(env_seed))
 
-    def _begin(self, obs: Array) -> None:
+    def _reset_stream(self, obs: Array) -> None:
         self._obs = obs
         self._stream = first_steps(self._env.num_envs, self._num_components)
         self._player.begin()
 
-    def _begin_anew(self) -> None:
-        """Drop the episodes under way, and begin others from a seed that no environment had before."""
+    def _restart_episodes(self) -> None:
+        """Abandon the current episodes and start new ones from a seed that was not used before."""
         entropy = [self._env_seed, self._acted_steps]
         self._env_seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
         self._last_window = None
-        self._begin(self._env.reset(self._env_seed))
+        self._reset_stream(self._env.reset(self._env_seed))
 
     def collect(self, propose: Propose, max_transitions: int) -> tuple[Window, int, list[EpisodeEnd]]:
-        """Sample one window under P_Λ (``propose`` draws from it) and at most ``max_transitions``.
+        """Play one window of at most ``max_transitions``, where ``propose`` draws λ from P_Λ.
 
-        Returns the window, its new transitions and the episodes that ended in it. A budget that runs out mid-window
-        leaves the rest of the window empty, so a run ends on exactly the transitions it was asked for.
+        Return the window, the number of its new transitions, and the episodes that ended in it. If the budget runs out
+        inside the window, the rest of the window stays empty. A run therefore ends on exactly the requested number of
+        transitions.
         """
         first, length = self._config.burn_in_steps, self._config.window_steps
-        if self._cut and first:
-            self._begin_anew()  # there is nothing to burn in: the steps after the cut were never played
+        if self._budget_exhausted and first:
+            self._restart_episodes()  # the last steps of the last window are empty, so there is nothing to burn in
         state = self._player.network.initial_state(self._env.num_envs).numpy()
         window = _empty_window(length, self._env, self._num_components, state)
         states = np.zeros((length, *state.shape), np.float32)
         self._copy_burn_in(window, states)
         episodes: list[EpisodeEnd] = []
         left = max_transitions
-        self._cut = False
+        self._budget_exhausted = False
         for t in range(first, length):
             if left <= 0:
-                self._cut = True
+                self._budget_exhausted = True
                 break
             left -= self._step(window, states, t, propose, left)
             episodes += self._end_episodes(window, t)
@@ -131,7 +132,7 @@ class Actor:
         states[kept] = self._state_history[source : source + burn_in]
 
     def _step(self, window: Window, states: Array, t: int, propose: Propose, left: int) -> int:
-        """One step of all environments, written at time t; returns how many transitions it was."""
+        """Play one step of all environments and write it at time t. Return its number of transitions."""
         stream = self._stream
         if self._acted_steps % self._config.pull_every_steps == 0:
             self._pull()
@@ -145,7 +146,7 @@ class Actor:
         with self._clock.measure("environment"):
             step = self._env.step(acted.action)
         valid = ~stream.resets
-        if valid.sum() > left:  # the budget ends inside this step: the first ``left`` of its transitions count
+        if valid.sum() > left:  # the budget ends inside this step, so only its first ``left`` transitions count
             valid &= valid.cumsum() <= left
         self._write(window, t, acted, step, valid)
         stream.index[stream.resets] = drawn[stream.resets]  # the next observation is the new episode's first
@@ -159,7 +160,10 @@ class Actor:
         return int(valid.sum())
 
     def _draw(self, propose: Propose) -> Array:
-        """λ of the next episodes where one is needed, [N, components]; it takes effect where the episode starts."""
+        """Draw λ where an environment needs one for its next episode, [N, components].
+
+        It takes effect when that episode starts.
+        """
         stream = self._stream
         drawn = stream.index.copy()
         if stream.needs_index.any():
@@ -188,7 +192,7 @@ class Actor:
         window.version[t] = self._version
 
     def _end_episodes(self, window: Window, t: int) -> list[EpisodeEnd]:
-        """The episodes that ended with step t inside the budget; their counters begin anew."""
+        """Return the episodes that ended with step t inside the budget, and reset the counters of ended ones."""
         stream, done = self._stream, self._stream.resets
         ended = [
             EpisodeEnd(
@@ -211,7 +215,10 @@ class Actor:
             self._player.network.load_state_dict(params)
 
     def state_dict(self) -> State:
-        """All of the stream where the environment can be saved; otherwise only the generator and counters."""
+        """Return the whole state of the stream if the environment can be saved.
+
+        Otherwise return only the generator, the counters, the parameters and the environment seed.
+        """
         common: State = {
             "generator": self._generator.get_state(),
             "acted_steps": self._acted_steps,
@@ -222,7 +229,7 @@ class Actor:
         env = self._env.state_dict()
         if env is None:
             return {"common": common}
-        stream = {**self._stream.state_dict(), "state": self._player.state, "cut": self._cut}
+        stream = {**self._stream.state_dict(), "state": self._player.state, "cut": self._budget_exhausted}
         if self._context:
             stream["frames"] = self._player.history.frames
         last = self._last_window
@@ -231,9 +238,10 @@ class Actor:
         return {"common": common, "env": env, "stream": stream}
 
     def load_state_dict(self, state: State) -> None:
-        """Continue the stream, or, where the environment could not be saved, begin new episodes from a derived seed.
+        """Continue the stream, or start new episodes if the environment could not be saved.
 
-        The interrupted episodes are then dropped; the windows before the break stay whole, and nothing crosses it.
+        New episodes start from a derived seed, and the interrupted ones are dropped. Earlier windows stay complete, and
+        no window spans the interruption.
         """
         common = state["common"]
         self._generator.set_state(torch.as_tensor(common["generator"]))
@@ -243,13 +251,13 @@ class Actor:
         self._player.network.load_state_dict(params)
         if "env" not in state:
             self._env_seed = int(common["env_seed"])
-            self._begin_anew()
+            self._restart_episodes()
             return
         self._obs = self._env.load_state_dict(state["env"])
         stream = state["stream"]
         self._stream = Stream.from_state(stream)
         self._player.load_state(torch.as_tensor(stream["state"]))
-        self._cut = bool(stream["cut"])
+        self._budget_exhausted = bool(stream["cut"])
         if self._context:
             self._player.history.frames[:] = stream["frames"]
         if "last_window" in stream:

@@ -1,4 +1,4 @@
-"""The newest of something that grows in versions."""
+"""The latest version of the parameters, without importing torch."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Generic, TypeVar
 P = TypeVar("P")
 
 
-class Newest(Generic[P]):
-    """Holds one θ, or where it is kept. A version is the number of updates behind it, so lag is their difference."""
+class LatestParameters(Generic[P]):
+    """The latest parameters (θ), or a reference to them, with their version.
+
+    A version is a number of updates, so the lag of an actor is a difference of versions.
+    """
 
     def __init__(self, params: P, version: int = 0) -> None:
         self._params = params
@@ -18,5 +21,5 @@ class Newest(Generic[P]):
         self._params, self.version = params, version
 
     def pull(self, have_version: int | None) -> tuple[P, int] | None:
-        """θ and its version, or None when the caller has that one already."""
+        """Return the parameters and their version, or None if the caller already has that version."""
         return None if have_version == self.version else (self._params, self.version)

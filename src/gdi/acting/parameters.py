@@ -1,4 +1,4 @@
-"""The parameter server: the newest θ that the learner pushed, with its version."""
+"""The parameter server, which holds the parameters (θ) that the learner pushed last."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from gdi.acting.newest import Newest
+from gdi.acting.newest import LatestParameters
 from gdi.types import State
 
 
 class Parameters(Protocol):
-    """Where an actor gets θ from: a parameter server, here or in another process."""
+    """The source of an actor's parameters (θ): a parameter server in this process or in another."""
 
     def pull(self, have_version: int | None) -> tuple[dict[str, Tensor], int] | None: ...
 
 
-class ParameterServer(Newest[dict[str, Tensor]]):
-    """The newest θ of a run in one process."""
+class ParameterServer(LatestParameters[dict[str, Tensor]]):
+    """The parameter server of a single-process run."""
 
     def state_dict(self) -> State:
         return {"params": dict(self._params), "version": self.version}

@@ -1,4 +1,4 @@
-"""The one act of acting, shared by actor, evaluator and agent: what environments show goes in, actions come out."""
+"""Action selection, shared by actor, evaluator and agent: observations go in, and actions come out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 
 
 class Observed(NamedTuple):
-    """What N environments show before a step; each [N, ...]."""
+    """The state of N environments before a step, each array [N, ...]."""
 
     obs: Array  # the newest frame
     episode_start: Array
@@ -27,14 +27,14 @@ class Observed(NamedTuple):
 
 
 class Acted(NamedTuple):
-    """What was done; each [N]."""
+    """The chosen actions and their probabilities, each [N]."""
 
     action: Array
     prob: Array  # μ(a|s)
 
 
 class Player:
-    """π_{θ_λ} in N environments, with their frame history and recurrent state."""
+    """The policy (π_{θ_λ}) in N environments, with their frame history and recurrent state."""
 
     def __init__(
         self,
@@ -52,20 +52,23 @@ class Player:
         self.begin()
 
     def begin(self) -> None:
-        """Forget everything: all environments are at the first step of an episode."""
+        """Reset the recurrent state, because all environments are at the first step of an episode."""
         self.state: Tensor = self.network.initial_state(self._num_envs).to(self._device)
 
     def load_state(self, state: Tensor) -> None:
         self.state = state.to(self._device)
 
     def act(self, observed: Observed, generator: torch.Generator) -> Acted:
-        """a ~ π_{θ_λ}(·|s) and μ(a|s); advances the history and the recurrent state."""
+        """Draw an action per environment and advance the frame history and the recurrent state.
+
+        a ~ π_{θ_λ}(·|s). Return the actions and their probabilities μ(a|s), each [N].
+        """
         stacked = self.history.observe(observed.obs, observed.episode_start)
         with torch.inference_mode():
             seen = Seen(*(torch.from_numpy(x).unsqueeze(0) for x in observed._replace(obs=stacked)))
             output = self.network(Seen(*(x.to(self._device) for x in seen)), self.state)
             self.state = output.state
-            # The policy is a few numbers per environment: drawn on the CPU, from the caller's own generator.
+            # Actions are drawn on the CPU, because the caller's generator is there and the policy is small.
             head = type(output.head)(*(field.cpu() for field in output.head))
             probabilities = self._algorithm.log_probs(head, seen)[0].exp()
             action = policy.sample(probabilities, generator)

@@ -1,4 +1,4 @@
-"""Where each environment of an actor stands between two steps."""
+"""The state of an actor's environments between two steps."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from gdi.types import Array, State
 
 @dataclass
 class Stream:
-    """N environments between two steps; each array [N, ...]. It saves and loads itself."""
+    """The state of N environments between two steps, each array [N, ...]."""
 
     episode_start: Array  # bool: the observation is an episode's first
-    resets: Array  # bool: the coming step is a reset, no transition
-    needs_index: Array  # bool: λ of the next episode is to be drawn
+    resets: Array  # bool: the next step is a reset, not a transition
+    needs_index: Array  # bool: λ of the next episode must still be drawn
     previous_action: Array  # int64
     previous_reward: Array  # float32, raw
     index: Array  # [N, components of λ] float32, of the episode that the observation belongs to
-    episode_return: Array  # float64, raw, so far
+    episode_return: Array  # float64, raw, of the episode so far
     length_steps: Array  # int64, of the episode so far
 
     def state_dict(self) -> State:
@@ -31,7 +31,7 @@ class Stream:
 
 
 def first_steps(num_envs: int, num_components: int) -> Stream:
-    """All environments are at the first step of an episode whose λ is not drawn yet."""
+    """Return the state in which all environments start an episode whose λ is not drawn yet."""
     n = num_envs
     return Stream(
         episode_start=np.ones(n, bool),

@@ -1,6 +1,6 @@
-"""What an algorithm is: π and T of one family of systems, and nothing about where it runs.
+"""The interface of an algorithm: the policy (π) and the loss (of T), independent of where they run.
 
-A new algorithm writes ``heads``, ``log_probs`` and ``loss``; everything else has a default here.
+A new algorithm implements ``heads``, ``log_probs`` and ``loss``. The other methods have defaults here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gdi.networks import AgentNetwork, AgentOutput, Seen
 
 
 class Transitions(NamedTuple):
-    """The trained steps of a batch, T of them; see ``gdi.types`` for the time convention."""
+    """The T trained steps of a batch, in the time convention of ``gdi.types``."""
 
     seen: Seen  # T + 1 rows
     action: Tensor  # [T, B] int64
@@ -26,35 +26,42 @@ class Transitions(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """The loss to descend, a mean over the masked steps, and what is worth watching (tensors, not yet numbers)."""
+    """The loss to minimize, a mean over the masked steps, and the metrics as tensors."""
 
     total: Tensor
     metrics: dict[str, Tensor]
 
 
 class Algorithm(ABC):
-    """π and T of one family of systems.
+    """The policy (π) and the loss (of T) of one family of systems.
 
-    A batch may be cut into chunks, trained one by one or side by side, and their gradients weighted by their share of
-    the masked steps. A loss must therefore be a mean over masked steps.
+    The learner may split a batch into chunks, which it trains one by one or in parallel. It weights the gradient of a
+    chunk by the chunk's share of the masked steps. A loss must therefore be a mean over masked steps.
     """
 
     @abstractmethod
     def heads(self, family: int, features: int, num_actions: int) -> nn.Module:
-        """The layers behind an encoder; they return a NamedTuple of tensors, each [T, B, ...]."""
+        """Return the layers that follow an encoder; they output a NamedTuple of tensors, each [T, B, ...]."""
 
     @abstractmethod
     def log_probs(self, head: Any, seen: Seen) -> Tensor:
-        """log π_{θ_λ}(·|s), [..., A]; ``head`` has its families on axis 2, and λ is ``seen.index``."""
+        """Return the log-probability of every action, log π_{θ_λ}(·|s), [..., A].
+
+        ``head`` has the families on axis 2, and ``seen.index`` is λ.
+        """
 
     @abstractmethod
     def loss(self, network: AgentNetwork, online: AgentOutput, data: Transitions, *, health: bool) -> Loss:
-        """The loss of T. ``online`` has T + 1 rows, the last one the bootstrap; ``health`` adds metrics that watch."""
+        """Return the loss that T minimizes.
+
+        ``online`` has T + 1 rows, and the last one is the bootstrap. ``health`` adds metrics that do not affect
+        training.
+        """
 
     def modules(self, encoders: int, features: int, num_actions: int) -> dict[str, nn.Module]:
-        """Further trained layers, by name; none by default."""
+        """Return further trained layers by name; there are none by default."""
         return {}
 
     def core_reward(self, family: int, reward: Tensor) -> Tensor:
-        """The previous reward as the recurrent core sees it; as it is by default."""
+        """Return the previous reward as the recurrent core receives it; by default it is unchanged."""
         return reward

@@ -1,4 +1,4 @@
-"""Builds the algorithm that a config asks for: one case per kind of ours, and ``build`` for a user's own."""
+"""Construction of the algorithm that a config names, either one of ours or a user's own."""
 
 from __future__ import annotations
 

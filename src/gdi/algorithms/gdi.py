@@ -1,4 +1,4 @@
-"""GDI's π and T: the mixture of two softmaxes, trained by V-trace, ReTrace and the policy gradient."""
+"""GDI's policy (π, a mixture of two softmaxes) and loss (V-trace, ReTrace and policy gradient)."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from gdi.rewards import SHAPES, shape_rewards
 
 
 class Head(NamedTuple):
-    """A and V; of the network with the families on axis 2."""
+    """Advantages (A) and values (V); the network's output has the families on axis 2."""
 
     advantage: Tensor  # [T, B, F, A]
     value: Tensor  # [T, B, F]
 
 
 class Heads(nn.Module):
-    """A [.., actions] and V [..], one linear layer each."""
+    """Two linear layers: one for the advantages (A), [..., actions], and one for the value (V), [...]."""
 
     def __init__(self, features: int, num_actions: int) -> None:
         super().__init__()
         self.advantage = nn.Linear(features, num_actions)
         self.value = nn.Linear(features, 1)
-        # Equal advantages at the start: the first policies are uniform whatever the temperature.
+        # Advantages start equal, so the first policies are uniform at every temperature.
         nn.init.zeros_(self.advantage.weight)
         nn.init.zeros_(self.advantage.bias)
 
@@ -40,7 +40,7 @@ class Heads(nn.Module):
 
 
 class Estimates(NamedTuple):
-    """What the losses compare: the network's own numbers, and their targets without gradient; each [T, B, F]."""
+    """The network's estimates and their targets without gradient, each [T, B, F] unless noted."""
 
     log_pi: Tensor  # [T, B, F, A], equal in value for all families
     log_pi_taken: Tensor
@@ -52,10 +52,12 @@ class Estimates(NamedTuple):
 
 
 def centered_q(advantage: Tensor, value: Tensor, log_pi: Tensor, *, stop_gradient: bool) -> Tensor:
-    """Q = (A − E_π[A]) + V (Equ: i3 casa equ, Equ: h3 casa equ), [..., F, A].
+    """Combine advantages and values into action values.
 
-    π is the mixture under the stored λ. With ``stop_gradient`` neither π nor V passes gradient, so the Q loss trains A.
-    advantage [..., F, A], value [..., F], log_pi [..., A].
+    Q = (A − E_π[A]) + V (Equ: i3 casa equ, Equ: h3 casa equ).
+    advantage [..., F, A], value [..., F], log_pi [..., A] -> [..., F, A].
+    π is the mixture under the stored λ. With ``stop_gradient`` neither π nor V passes gradient, so the Q loss trains
+    only A.
     """
     pi = log_pi.exp().unsqueeze(-2)
     if stop_gradient:
@@ -63,13 +65,13 @@ def centered_q(advantage: Tensor, value: Tensor, log_pi: Tensor, *, stop_gradien
     return advantage - (pi * advantage).sum(-1, keepdim=True) + value.unsqueeze(-1)
 
 
-def taken(per_action: Tensor, action: Tensor) -> Tensor:
-    """The entry of the action taken: per_action [T, B, F, A], action [T, B] -> [T, B, F]."""
+def gather_action(per_action: Tensor, action: Tensor) -> Tensor:
+    """Pick the entry of the action taken: per_action [T, B, F, A], action [T, B] -> [T, B, F]."""
     return per_action.gather(-1, action[..., None, None].expand(*per_action.shape[:-1], 1)).squeeze(-1)
 
 
 class MaskedMean:
-    """[T, B, F] -> scalar: mean over trained steps, sum over families."""
+    """A mean over trained steps and sum over families: [T, B, F] -> scalar."""
 
     def __init__(self, mask: Tensor) -> None:
         self.weight = mask.float().unsqueeze(-1)  # [T, B, 1]
@@ -80,7 +82,7 @@ class MaskedMean:
 
 
 class GDI(Algorithm):
-    """T of the paper for one family of variables (GDI-I) or two (GDI-H)."""
+    """The paper's algorithm for one family of variables (GDI-I) or two (GDI-H)."""
 
     def __init__(self, config: GDIConfig) -> None:
         self._config = config
@@ -89,23 +91,27 @@ class GDI(Algorithm):
         return Heads(features, num_actions)
 
     def modules(self, encoders: int, features: int, num_actions: int) -> dict[str, nn.Module]:
-        """The auxiliary tasks, one per encoder; none when both are switched off."""
+        """Return the auxiliary tasks, one module per encoder, or nothing if both tasks are switched off."""
         if not (self._config.forward_dynamics_scale or self._config.inverse_dynamics_scale):
             return {}
         return {"dynamics": nn.ModuleList(Dynamics(features, num_actions) for _ in range(encoders))}
 
     def core_reward(self, family: int, reward: Tensor) -> Tensor:
-        """The reward as the losses of this family see it."""
+        """Shape and scale the reward as the losses of this family do."""
         return self._config.reward_scales[family] * SHAPES[self._config.reward_shapes[family]](reward)
 
     def log_probs(self, head: Head, seen: Seen) -> Tensor:
-        """log of ε·Softmax(A1·u1) + (1 − ε)·Softmax(A2·u2) (equ: soft epsilon policy space)."""
+        """Return the log-probabilities of the mixture of two softmaxes, [..., A].
+
+        log(ε·Softmax(A1·u1) + (1 − ε)·Softmax(A2·u2)) (equ: soft epsilon policy space).
+        """
         return policy.log_probs(head.advantage, seen.index)
 
     def loss(self, network: AgentNetwork, online: AgentOutput, data: Transitions, *, health: bool = True) -> Loss:
-        """ξ·½(vs − V)² + α·½(qs − Q)² − β·ρ(r + γ·vs' − V)·log π, each a mean over trained steps.
+        """Sum the losses of V, Q and π, and of the auxiliary tasks.
 
-        They are summed over families.
+        ξ·½(vs − V)² + α·½(qs − Q)² − β·ρ(r + γ·vs' − V)·log π.
+        Each term is a mean over trained steps and a sum over families.
         """
         config, value = self._config, online.head.value
         mean = MaskedMean(data.mask)
@@ -125,14 +131,14 @@ class GDI(Algorithm):
         return Loss(total, metrics)
 
     def estimates(self, head: Head, data: Transitions) -> Estimates:
-        """Log-probabilities and Q of the actions taken, and the targets of V, Q and π."""
+        """Return the log-probabilities and Q of the actions taken, and the targets of V, Q and π."""
         config = self._config
         advantage, value, index = head.advantage[:-1], head.value, data.seen.index[:-1]
         log_pi = policy.family_log_probs(advantage, index)  # [T, B, F, A]
-        log_pi_taken = taken(log_pi, data.action)  # [T, B, F]
+        log_pi_taken = gather_action(log_pi, data.action)  # [T, B, F]
         mixture = log_pi[..., 0, :] if config.q_stop_gradient else policy.log_probs(advantage, index)
         q = centered_q(advantage, value[:-1], mixture, stop_gradient=config.q_stop_gradient)
-        q_taken = taken(q, data.action)  # [T, B, F]
+        q_taken = gather_action(q, data.action)  # [T, B, F]
         with torch.no_grad():
             weight = data.mask.float().unsqueeze(-1)  # [T, B, 1]
             ratio = log_pi_taken[..., :1].exp() / data.behavior_prob.unsqueeze(-1) * weight  # [T, B, 1]
@@ -148,13 +154,14 @@ class GDI(Algorithm):
         return Estimates(log_pi, log_pi_taken, q_taken, ratio, v_target, q_target, gain)
 
     def health(self, head: Head, found: Estimates, data: Transitions, mean: MaskedMean) -> dict[str, Tensor]:
-        """Metrics that only watch: entropy, ratios, the scale of A, and V beside its targets."""
+        """Return metrics that do not affect training: entropy, ratios, the scale of A, V and its targets."""
         advantage, value = head.advantage[:-1], head.value
         families = value.shape[-1]
         with torch.no_grad():
             entropy = policy.entropy(found.log_pi[..., 0, :]).unsqueeze(-1)
             centered = advantage - advantage.mean(-1, keepdim=True)
-            spread = centered.pow(2).mean(-1).sqrt().mean(-1, keepdim=True)  # torch.std is slow on short rows
+            # torch.std is slow on short rows.
+            spread = centered.pow(2).mean(-1).sqrt().mean(-1, keepdim=True)
             change = (value[1:] - value[:-1]).abs() * (~data.terminated).float().unsqueeze(-1)  # [T, B, F]
             return {
                 "policy/entropy": mean(entropy),
@@ -170,7 +177,7 @@ class GDI(Algorithm):
 def auxiliary_losses(
     dynamics: nn.ModuleList, features: list[Tensor], action: Tensor, mean: MaskedMean
 ) -> tuple[Tensor, Tensor]:
-    """Sum over encoders of the forward- and of the inverse-dynamics task's mean loss."""
+    """Return the mean losses of forward and inverse dynamics, each summed over the encoders."""
 
     def total(task: Callable[[Dynamics, Tensor], Tensor]) -> Tensor:
         pairs = [(d, phi) for d, phi in zip(dynamics, features, strict=True) if isinstance(d, Dynamics)]

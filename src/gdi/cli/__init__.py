@@ -1,1 +1,1 @@
-"""The command line: one module per command, each with ``run(argv) -> exit code``."""
+"""The command line: one module per command, each with ``run(argv)``, which returns the exit code."""

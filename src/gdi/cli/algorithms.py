@@ -1,4 +1,4 @@
-"""``gdi algorithms``: the taxonomy GDI-I^n / GDI-H^n, derived, beside the paper's."""
+"""``gdi algorithms``: derive the taxonomy GDI-I^n / GDI-H^n, and compare it with the paper's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from rich.box import SIMPLE
 from rich.table import Table
 
-from gdi.cli.parsing import OneLineParser
+from gdi.cli.parsing import JSON_HELP, OneLineParser
 from gdi.cli.printing import report_console
 from gdi.presets import PRESETS, make_config
 from gdi.theory.literature import DEVIATIONS, LITERATURE, PAPER_CLASS
@@ -18,7 +18,7 @@ from gdi.theory.taxonomy import classify
 
 @dataclass(frozen=True)
 class Row:
-    """One algorithm: its description, the class derived from it, and the paper's (None where the paper is silent)."""
+    """One algorithm with its description, the derived class, and the paper's class (None if the paper has none)."""
 
     name: str
     index_set: str
@@ -30,11 +30,12 @@ class Row:
 
     @property
     def agrees(self) -> bool:
+        """Return whether the derived class is the paper's."""
         return self.derived == self.paper
 
 
 def rows() -> list[Row]:
-    """The literature as the paper describes it, then our presets from their live configs."""
+    """Return the literature as the paper describes it, then our presets from their configs."""
     found = [Row(a.name, *a.describes, str(classify(a)), PAPER_CLASS.get(a.name)) for a in LITERATURE]
     for name in PRESETS:
         config = make_config(name, scale="paper")
@@ -43,7 +44,7 @@ def rows() -> list[Row]:
 
 
 def published() -> list[tuple[Row, str]]:
-    """The algorithms that the paper describes otherwise than their authors, with the reason."""
+    """Return the algorithms that the paper describes differently from their authors, with the reason."""
     return [
         (
             Row(d.published.name, *d.published.describes, str(classify(d.published)), PAPER_CLASS[d.published.name]),
@@ -54,12 +55,14 @@ def published() -> list[tuple[Row, str]]:
 
 
 def run(argv: list[str]) -> int:
+    """Print the taxonomy; the exit code is 1 if it differs from the paper's."""
     parser = OneLineParser(
         prog="gdi algorithms",
-        description="Derive the class GDI-I^n or GDI-H^n, with or without E, of each algorithm from (Λ, Θ, P⁰, E). "
-        "Exit code 1 if any differs from the paper's.",
+        description="Derive the class of each algorithm, GDI-I^n or GDI-H^n, with or without a controller (E). "
+        "The class follows from the index set (Λ), the parameters (Θ), the initial distribution (P⁰) and the "
+        "controller. The exit code is 1 if a class differs from the paper's.",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
     args = parser.parse_args(argv)
     table_rows, deviations = rows(), published()
     code = 0 if all(row.agrees for row in table_rows if row.paper is not None) else 1
@@ -83,7 +86,7 @@ def run(argv: list[str]) -> int:
         words = (row.name, row.index_set, row.parameters, row.prior, row.operator_e, row.derived, said)
         table.add_row(*words, end_section=position == len(LITERATURE) - 1)
     console.print(table)
-    console.print("[bold]As published, two of them are something else:[/bold]")
+    console.print("[bold]As published by their authors, two of them belong to another class:[/bold]")
     for row, reason in deviations:
         console.print(f"  {row.name}: derived {row.derived}, paper {row.paper}: {reason}", soft_wrap=True)
     return code

@@ -1,4 +1,4 @@
-"""``gdi envs``: the environments that are built in, and what their scores are measured against."""
+"""``gdi envs``: list the built-in environments and their reference scores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from gdi.cli.parsing import OneLineParser
+from gdi.cli.parsing import JSON_HELP, OneLineParser
 from gdi.cli.printing import report_console
 from gdi.envs.minatar import IDS as MINATAR_IDS
 from gdi.envs.names import atari_id
@@ -18,8 +18,9 @@ from gdi.scores.reference import load_reference
 
 
 def run(argv: list[str]) -> int:
-    parser = OneLineParser(prog="gdi envs", description="List the environments that are built in.")
-    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
+    """Print the built-in environments."""
+    parser = OneLineParser(prog="gdi envs", description="List the built-in environments and their reference scores.")
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
     args = parser.parse_args(argv)
     reference = load_reference("paper")
     games = [
@@ -37,7 +38,7 @@ def run(argv: list[str]) -> int:
         print(json.dumps({"atari": games, "protocols": protocols, "minatar": MINATAR_IDS}))
         return 0
     console = report_console()
-    # Without a frame all of it fits into 80 columns; a record with its last digits cut off would be another number.
+    # Without a frame the table fits into 80 columns, so that no record loses its last digits.
     table = Table(
         title="Atari: the 57 games, and the paper's scores", title_justify="left", title_style="bold", box=SIMPLE_HEAD
     )
@@ -49,7 +50,7 @@ def run(argv: list[str]) -> int:
         scores = (f"{row[name]:,.10g}" for name in ("random", "human", "world_record"))
         table.add_row(str(row["game"]), str(row["id"]), *scores)
     console.print(table)
-    console.print("\n[bold]Protocols[/] (--env.protocol; each run and each score says which one)")
+    console.print("\n[bold]Protocols[/] (--env.protocol; each run and each score names its protocol)")
     for protocol in PROTOCOLS.values():
         console.print(f"  {protocol.name:<8} {protocol.summary}", soft_wrap=True)
     console.print("  all      all 18 actions, no life information, no reward clipping, 84x84 gray, repeat 4, stack 4")

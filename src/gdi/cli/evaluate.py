@@ -7,50 +7,57 @@ import json
 import sys
 from pathlib import Path
 
-from gdi.cli.parsing import OneLineParser, whole_number
-from gdi.errors import Diverged, UserError
+from gdi.cli.parsing import JSON_HELP, OneLineParser, shorten, whole_number
+from gdi.errors import DivergenceError, UserError
 
 
-def numbers(text: str) -> tuple[float, ...]:
-    """``100,300,0.5``."""
+def parse_index(text: str) -> tuple[float, ...]:
+    """Parse numbers such as ``100,300,0.5``."""
     try:
         return tuple(float(word) for word in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not numbers such as 100,300,0.5") from None
+        raise argparse.ArgumentTypeError(f"{shorten(text)!r} is not a list of numbers such as 100,300,0.5") from None
 
 
 def run(argv: list[str]) -> int:
+    """Play evaluation episodes with a trained agent, and print its scores."""
     parser = OneLineParser(prog="gdi evaluate", description="Play evaluation episodes with a trained agent.")
     parser.add_argument("run_dir", type=Path, help="folder of a training run")
-    parser.add_argument("--episodes", type=whole_number, default=32, help="whole episodes to play (default: 32)")
-    parser.add_argument("--seed", type=whole_number, default=0, help="of environments and actions (default: 0)")
-    parser.add_argument("--best", action="store_true", help="the checkpoint with the best evaluation, not the newest")
+    parser.add_argument("--episodes", type=whole_number, default=32, help="number of episodes to play (default: 32)")
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, help="seed for the environments and actions (default: 0)"
+    )
+    parser.add_argument(
+        "--best", action="store_true", help="use the checkpoint with the best evaluation instead of the newest"
+    )
     parser.add_argument(
         "--index",
-        type=numbers,
+        type=parse_index,
         metavar="X,Y,...",
-        help="play with this λ, not the controller's: its numbers in the order of the index space",
+        help="use this exploration setting (λ), one number per axis, instead of the controller's choice",
     )
     parser.add_argument("--trust", action="store_true", help="import the modules that the run folder names")
-    parser.add_argument("--video", type=Path, help="Atari only: also record an episode, as this mp4 file (must be new)")
-    parser.add_argument("--video-episodes", type=whole_number, help="episodes in the video (default: 1)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
+    parser.add_argument(
+        "--video", type=Path, help="also record an episode of an Atari game to this mp4 file, which must be new"
+    )
+    parser.add_argument("--video-episodes", type=whole_number, help="number of episodes in the video (default: 1)")
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
     args = parser.parse_args(argv)
     if args.episodes < 1:
         raise UserError(f"--episodes must be greater than 0, not {args.episodes}.")
     if args.seed < 0:
         raise UserError(f"--seed must be 0 or more, not {args.seed}.")
     if args.index is not None and args.video is not None:
-        raise UserError("--video shows the controller's λ: no --index with it.")
+        raise UserError("--video always uses the controller's exploration setting (λ): drop --index.")
     if args.video_episodes is not None and args.video is None:
-        raise UserError("--video-episodes needs --video.")
+        raise UserError("--video-episodes needs a video: add --video.")
     video_episodes = 1 if args.video_episodes is None else args.video_episodes
     if video_episodes < 1:
         raise UserError(f"--video-episodes must be greater than 0, not {video_episodes}.")
 
     from gdi.api import load
     from gdi.evaluation import normalized_scores, report_of
-    from gdi.report.console import normalised_text
+    from gdi.report.console import format_normalized
 
     def warn(text: str) -> None:
         print(f"gdi: warning: {text}", file=sys.stderr)
@@ -60,8 +67,10 @@ def run(argv: list[str]) -> int:
         agent.check_recording(args.video)  # before the evaluation, which may take long
     try:
         result = agent.evaluate(args.episodes, args.seed, args.index)
-    except Diverged:
-        raise UserError(f"the policy of {args.run_dir} is not finite: its training diverged. Try --best.") from None
+    except DivergenceError:
+        raise UserError(
+            f"cannot evaluate {args.run_dir}: training diverged and its policy is NaN or infinite. Try --best."
+        ) from None
     if args.json:
         told = {**report_of(result), "steps": agent.steps, "seed": args.seed}
         if args.index is not None:
@@ -78,10 +87,10 @@ def run(argv: list[str]) -> int:
     )
     scores = normalized_scores(result)
     if scores["hns"] is not None:
-        print(f"  {normalised_text(scores)}   protocol {result.protocol}")
+        print(f"  {format_normalized(scores)}   protocol {result.protocol}")
     print(f"  episode length {result.length_mean_steps:.1f} steps on average")
     if result.cut_episodes:
-        print(f"  {result.cut_episodes} episodes were cut because they did not end")
+        print(f"  {result.cut_episodes} episodes were truncated because they did not end")
     if args.video is not None:
         reached = [f"{episode.score:,.0f}" for episode in agent.record(args.video, video_episodes, args.seed)]
         print(f"  video in {args.video}, score {', '.join(reached)}")

@@ -1,4 +1,4 @@
-"""``gdi COMMAND ...``: finds the command's module, imports only that one, and turns user errors into one line."""
+"""``gdi COMMAND ...``: import the module of one command, run it, and turn user errors into one line."""
 
 from __future__ import annotations
 
@@ -7,46 +7,56 @@ import sys
 from importlib import import_module
 
 from gdi import __version__
-from gdi.errors import UserError, nearest
+from gdi.errors import UserError, did_you_mean
 
-# Imported lazily: `gdi scores` and `gdi theory` must start without torch.
+# Modules are imported lazily, because `gdi scores` and `gdi theory` must start without torch.
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("gdi.cli.train", "train an agent on an environment"),
     "actors": ("gdi.cli.actors", "change the number of actors of a run on Ray while it runs"),
     "evaluate": ("gdi.cli.evaluate", "play evaluation episodes with a trained agent"),
-    "play": ("gdi.cli.play", "watch a random agent play an Atari game"),
+    "play": ("gdi.cli.play", "record a random agent that plays an Atari game"),
     "envs": ("gdi.cli.envs", "list the Atari games with their random, human and record scores, and the protocols"),
     "bench": ("gdi.cli.bench", "measure training speed and what limits it"),
-    "presets": ("gdi.cli.presets", "list the presets and scales, and what differs between them"),
-    "scores": ("gdi.cli.scores", "judge Atari scores against humans, world records and published agents"),
-    "theory": ("gdi.cli.theory", "execute the paper's theorems, and break them on purpose"),
-    "algorithms": ("gdi.cli.algorithms", "the taxonomy GDI-I^n / GDI-H^n, computed"),
+    "presets": ("gdi.cli.presets", "list the presets and scales, and their differences"),
+    "scores": ("gdi.cli.scores", "compare Atari scores with humans, world records and published agents"),
+    "theory": ("gdi.cli.theory", "test the paper's theorems on random instances and search for counterexamples"),
+    "algorithms": ("gdi.cli.algorithms", "derive the paper's taxonomy (GDI-I^n, GDI-H^n) of known algorithms"),
+    "version": ("gdi.cli.version", "print the version"),
 }
+# The exit code that a shell reports for a program that a closed pipe ended: 128 + SIGPIPE.
+CLOSED_PIPE = 141
 
 
 def usage() -> str:
+    """Return the list of commands, one line each."""
     width = max(map(len, COMMANDS))
     lines = [f"  gdi {name:<{width}}  {summary}" for name, (_, summary) in COMMANDS.items()]
-    return "\n".join(
-        [f"gdi {__version__}: Generalized Data Distribution Iteration", "", *lines, "", "gdi COMMAND --help says more."]
-    )
+    title = f"gdi {__version__}: Generalized Data Distribution Iteration"
+    return "\n".join([title, "", *lines, "", "Run gdi COMMAND --help for details."])
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run one command; the exit code is 0, or 2 for bad input, which is explained in one line on stderr."""
-    argv = sys.argv[1:] if argv is None else argv
+def run_command(argv: list[str]) -> int:
+    """Run one command and return its exit code."""
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
     if argv[0] in ("-V", "--version"):
-        print(__version__)
-        return 0
+        argv = ["version"]
+    name = argv[0]
+    if name not in COMMANDS:
+        raise UserError(f"unknown command {name!r}.{did_you_mean(name, COMMANDS)} Commands: {', '.join(COMMANDS)}.")
+    code: int = import_module(COMMANDS[name][0]).run(argv[1:])
+    return code
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code, which is 2 for bad input, explained in one line on stderr."""
     try:
-        if argv[0] not in COMMANDS:
-            known = ", ".join(COMMANDS)
-            raise UserError(f"unknown command {argv[0]!r}.{nearest(argv[0], COMMANDS)} Commands: {known}.")
-        code: int = import_module(COMMANDS[argv[0]][0]).run(argv[1:])
-        return code
+        try:
+            return run_command(sys.argv[1:] if argv is None else argv)
+        finally:
+            if sys.stdout is not None:  # it is None when the shell closed it
+                sys.stdout.flush()  # a closed pipe must raise here, not when the interpreter exits
     except UserError as error:
         print(f"gdi: error: {error}", file=sys.stderr)
         return 2
@@ -54,9 +64,9 @@ def main(argv: list[str] | None = None) -> int:
         print("gdi: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output (`| head`) has gone; leave quietly, as any Unix tool does.
+        # The reader of the output, such as `head`, is gone. Leave quietly, as other Unix tools do.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return CLOSED_PIPE
 
 
 if __name__ == "__main__":

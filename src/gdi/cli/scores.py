@@ -1,4 +1,4 @@
-"""``gdi scores``: judge Atari scores, rebuild and check the paper's tables, draw its figures."""
+"""``gdi scores``: compare Atari scores, rebuild and check the paper's tables, draw its figures."""
 
 from __future__ import annotations
 
@@ -7,35 +7,26 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
-from gdi.errors import UserError, install_extra, nearest
+from gdi.cli.parsing import OneLineParser, shorten, whole_number
+from gdi.errors import UserError, did_you_mean, install_hint
 from gdi.scores.tables import FORMATS, Table, check_format, parse_frames, render
 
+REFERENCE_HELP = "reference scores: paper, printed or standard (default: paper)"
 JUDGE_HELP = """\
-  gdi scores FILE...             judge score files or run folders of `gdi train`
-  gdi scores paper               rebuild the paper's score tables from raw scores; --check compares them with the print
+  gdi scores FILE...             compare score files or run folders of gdi train with published agents
+  gdi scores paper               rebuild the paper's score tables from raw scores, and check them with --check
   gdi scores figures --out DIR   draw the paper's figures, with your agents if you name files
 
-`gdi scores paper --help` and `gdi scores figures --help` say more. A file called "paper" is given as ./paper.
-Files: CSV or JSON, one or many seeds, wide or long, games in any usual spelling (ms_pacman, ALE/MsPacman-v5).
-Each file is an agent named after it; NAME=FILE names it, and inputs of the same name are pooled as seeds.
+Run gdi scores paper --help and gdi scores figures --help for details. Write a file called "paper" as ./paper.
+Files are CSV or JSON, with one or many seeds, wide or long. Games may have any usual spelling (ms_pacman,
+ALE/MsPacman-v5). Each file is an agent with the name of the file. NAME=FILE gives another name.
+Files of the same name are pooled as seeds.
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    """argparse, but a mistake is a `UserError`: one line, with the nearest option."""
-
-    def error(self, message: str) -> NoReturn:
-        if message.startswith("unrecognized arguments: "):
-            unknown = message.removeprefix("unrecognized arguments: ").split()[0]
-            options = [option for action in self._actions for option in action.option_strings]
-            raise UserError(f"unknown option {unknown!r}.{nearest(unknown, options)} See `{self.prog} --help`.")
-        raise UserError(f"{message}. See `{self.prog} --help`.")
-
-
 def run(argv: list[str]) -> int:
-    """Dispatch on the first word; everything but ``paper`` and ``figures`` is a file or an option of judging."""
+    """Run ``paper`` or ``figures`` if the first word says so. Any other word is a file or an option."""
     if argv and argv[0] == "paper":
         return _paper(argv[1:])
     if argv and argv[0] == "figures":
@@ -44,19 +35,22 @@ def run(argv: list[str]) -> int:
 
 
 def _integer(name: str, least: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers of at least ``least``."""
+
     def parse(text: str) -> int:
         try:
-            value = int(float(text)) if float(text).is_integer() else None
-        except (ValueError, OverflowError):
-            value = None
-        if value is None or value < least:
-            raise UserError(f"{name} {text!r} is not a whole number of at least {least}.")
+            value = whole_number(text)
+        except argparse.ArgumentTypeError:
+            value = least - 1
+        if value < least:
+            raise UserError(f"{name} {shorten(text)!r} is not a whole number of at least {least}.")
         return value
 
     return parse
 
 
 def _confidence(text: str) -> float:
+    """Parse a confidence between 0 and 1."""
     try:
         value = float(text)
     except ValueError:
@@ -67,57 +61,73 @@ def _confidence(text: str) -> float:
 
 
 def _shared_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--reference", default="paper", metavar="NAME", help="paper (default), printed or standard")
-    parser.add_argument("--frames", type=parse_frames, metavar="N", help="training frames of your agents: 200e6, 200M")
+    parser.add_argument("--reference", default="paper", metavar="NAME", help=REFERENCE_HELP)
+    parser.add_argument(
+        "--frames", type=parse_frames, metavar="N", help="number of training frames of your agents, such as 200M"
+    )
     parser.add_argument(
         "--replicates",
         type=_integer("--replicates", 0),
         default=2000,
         metavar="N",
-        help="bootstrap replicates for the confidence intervals of agents with seeds; 0 for none (default: 2000)",
+        help="bootstrap replicates for the confidence intervals of agents with seeds, or 0 for none (default: 2000)",
     )
     parser.add_argument(
-        "--confidence", type=_confidence, default=0.95, metavar="P", help="of the intervals (default: 0.95)"
+        "--confidence",
+        type=_confidence,
+        default=0.95,
+        metavar="P",
+        help="confidence level of the intervals (default: 0.95)",
     )
     parser.add_argument(
-        "--seed", type=_integer("--seed", 0), default=0, metavar="N", help="of the bootstrap (default: 0)"
+        "--seed", type=_integer("--seed", 0), default=0, metavar="N", help="seed for the bootstrap (default: 0)"
     )
 
 
 def _output_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", type=check_format, default="table", metavar="NAME", help=", ".join(FORMATS))
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead of to the screen")
+    parser.add_argument(
+        "--format",
+        type=check_format,
+        default="table",
+        metavar="NAME",
+        help=f"output format: {', '.join(FORMATS)} (default: table)",
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="file to write (default: the screen)")
 
 
 def _judge(argv: list[str]) -> int:
     from gdi.scores.agents import choose_agents
     from gdi.scores.intervals import Bootstrap
-    from gdi.scores.reading import load_agents
+    from gdi.scores.readers import load_agents
     from gdi.scores.reference import check_reference_name
     from gdi.scores.report import judge, report_tables
 
-    parser = _Parser(
+    parser = OneLineParser(
         prog="gdi scores",
         usage="gdi scores FILE... [options]",
         epilog=JUDGE_HELP,
-        description="HNS, HWRNS, SABER and world records of Atari scores, beside published agents.",
+        description="Compare Atari scores with humans (HNS), world records (HWRNS, SABER) and published agents.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="score files or run folders")
     parser.add_argument(
         "--against",
         default="all",
         metavar="NAMES",
-        help="published agents: all (default), none, or agent57,muzero,...",
+        help="published agents to compare with: all, none, or names such as agent57,muzero (default: all)",
     )
-    parser.add_argument("--common", action="store_true", help="compare everybody on the games that all of them report")
-    parser.add_argument("--show", default="all", metavar="PART", help="all (default), aggregates, standing or games")
+    parser.add_argument("--common", action="store_true", help="compare all agents on the games that all of them report")
+    parser.add_argument(
+        "--show",
+        default="all",
+        metavar="PART",
+        help="tables to show: all, aggregates, standing or games (default: all)",
+    )
     _shared_options(parser)
     _output_options(parser)
     options = parser.parse_args(argv)
     if not options.files:
-        raise UserError("give a file of scores, `paper` or `figures`. See `gdi scores --help`.")
+        raise UserError("no input given: give a file of scores, paper or figures. See gdi scores --help.")
     check_reference_name(options.reference)
     against = choose_agents(options.against, options.reference)
     loaded = load_agents(options.files, options.frames)
@@ -134,10 +144,12 @@ def _shown(tables: list[Table], part: str) -> list[Table]:
         return tables
     parts = ("aggregates", "standing", "games")
     if part not in parts:
-        raise UserError(f"unknown part {part!r} for --show.{nearest(part, parts)} Choose from all, {', '.join(parts)}.")
+        raise UserError(
+            f"unknown part {part!r} for --show.{did_you_mean(part, parts)} Choose from all, {', '.join(parts)}."
+        )
     chosen = [table for table in tables if table.name == part or table.name.startswith(f"{part}_")]
     if not chosen:
-        raise UserError(f"--show {part}: there is nobody to stand against (--against none).")
+        raise UserError(f"--show {part} needs other agents to compare with: drop --against none.")
     return [*chosen[:-1], replace(chosen[-1], notes=tables[-1].notes)]
 
 
@@ -146,23 +158,22 @@ def _paper(argv: list[str]) -> int:
     from gdi.scores.paper import table_names
     from gdi.scores.rebuild import rebuild
 
-    parser = _Parser(
+    parser = OneLineParser(
         prog="gdi scores paper",
-        description="Rebuilds the paper's score tables from raw scores; --check compares every printed number.",
-        allow_abbrev=False,
+        description="Rebuild the paper's score tables from raw scores. --check compares every printed number.",
     )
-    parser.add_argument("--table", metavar="NAME", help="one of: " + ", ".join(table_names()) + " (default: all)")
+    parser.add_argument("--table", metavar="NAME", help=f"table to rebuild: {', '.join(table_names())} (default: all)")
     parser.add_argument(
-        "--check", action="store_true", help="list each printed number that disagrees, and the likely cause"
+        "--check", action="store_true", help="list each printed number that is wrong, with the likely cause"
     )
-    parser.add_argument("--reference", default="paper", metavar="NAME", help="paper (default), printed or standard")
+    parser.add_argument("--reference", default="paper", metavar="NAME", help=REFERENCE_HELP)
     _output_options(parser)
     options = parser.parse_args(argv)
     names = table_names() if options.table is None else (options.table,)
     for name in names:
         if name not in table_names():
             raise UserError(
-                f"unknown table {name!r}.{nearest(name, table_names())} Tables: {', '.join(table_names())}."
+                f"unknown table {name!r}.{did_you_mean(name, table_names())} Tables: {', '.join(table_names())}."
             )
     if not options.check:
         return _write([rebuild(name, options.reference) for name in names], options.format, options.out)
@@ -174,34 +185,33 @@ def _paper(argv: list[str]) -> int:
 def _figures(argv: list[str]) -> int:
     from gdi.scores.agents import choose_agents
     from gdi.scores.intervals import Bootstrap
-    from gdi.scores.reading import load_agents
+    from gdi.scores.readers import load_agents
     from gdi.scores.reference import check_reference_name
 
-    parser = _Parser(
+    parser = OneLineParser(
         prog="gdi scores figures",
-        description="Draws the paper's figures as PNG and SVG and one interactive page, index.html.",
-        allow_abbrev=False,
+        description="Draw the paper's figures as PNG and SVG, and one interactive page, index.html.",
     )
     parser.add_argument(
         "files",
         nargs="*",
         metavar="FILE",
-        help="score files or run folders to draw beside the published agents",
+        help="score files or run folders to draw next to the published agents",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the figures")
     parser.add_argument(
         "--against",
         default="all",
         metavar="NAMES",
-        help="published agents: all (default), none, or agent57,muzero,...",
+        help="published agents to compare with: all, none, or names such as agent57,muzero (default: all)",
     )
     parser.add_argument(
-        "--only", default="all", metavar="PART", help="all (default), static (PNG and SVG) or page (HTML)"
+        "--only", default="all", metavar="PART", help="output: static (PNG and SVG), page (HTML) or all (default: all)"
     )
     _shared_options(parser)
     options = parser.parse_args(argv)
     if options.out is None:
-        raise UserError("say where the figures go: gdi scores figures --out DIR.")
+        raise UserError("the figures need a folder: add --out DIR.")
     if options.only not in ("all", "static", "page"):
         raise UserError(f"unknown part {options.only!r} for --only. Choose from all, static, page.")
     check_reference_name(options.reference)
@@ -209,22 +219,22 @@ def _figures(argv: list[str]) -> int:
     loaded = load_agents(options.files, options.frames)
     mine = loaded.agents
     if not mine and not against:
-        raise UserError("nothing to draw: no file and --against none.")
+        raise UserError("nothing to draw: give a file, or drop --against none.")
     try:
         from gdi.scores.gallery import draw_all
     except ModuleNotFoundError as error:
-        raise UserError(f"figures need {error.name}: {install_extra('report')}.") from None
+        raise UserError(f"figures need {error.name}: {install_hint('report')}.") from None
     how = Bootstrap(options.replicates, options.confidence, options.seed)
     try:
         written = draw_all(options.out, mine, against, options.reference, how, options.only)
     except OSError as error:
-        raise UserError(f"--out {options.out}: cannot be written ({error.strerror}).") from None
+        raise UserError(f"--out {options.out} cannot be written: {error.strerror}.") from None
     print(f"{len(written)} file{'s' if len(written) > 1 else ''} in {options.out}, the first {written[0].name}")
     for note in loaded.notes:
         print(note)
     for agent in mine:
         if agent.frames is None:
-            print(f"{agent.name} is missing from the figures against frames: say --frames N.")
+            print(f"{agent.name} is missing from the figures that plot frames: add --frames N.")
     return 0
 
 
@@ -240,5 +250,5 @@ def _emit(text: str, out: Path | None) -> int:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"--out {out}: cannot be written ({error.strerror}).") from None
+        raise UserError(f"--out {out} cannot be written: {error.strerror}.") from None
     return 0

@@ -1,4 +1,4 @@
-"""``gdi theory``: execute the paper's theorems on random instances, and break them on purpose."""
+"""``gdi theory``: test the paper's theorems on random instances, and search for counterexamples."""
 
 from __future__ import annotations
 
@@ -13,37 +13,40 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from gdi.cli.parsing import OneLineParser, whole_number
+from gdi.cli.parsing import JSON_HELP, OneLineParser, whole_number
 from gdi.cli.printing import report_console
 from gdi.errors import UserError
 from gdi.theory.measures import TOLERANCE
-from gdi.theory.report import Report, execute, expected, outcome, steps
+from gdi.theory.report import Report, execute, expected, num_progress_steps, outcome
 from gdi.theory.search import Counterexample
-
-SUMMARY = "execute the paper's theorems, and break them on purpose"
 
 
 def run(argv: list[str]) -> int:
+    """Test the theorems, and print the report; the exit code is 1 if it differs from docs/theory.md."""
     parser = OneLineParser(
         prog="gdi theory",
-        description="Check every lemma and theorem on random instances, search for counterexamples where an assumption "
-        "is dropped, and run GDI with and without E from exact gradients. Exit code 1 if anything comes out otherwise "
-        "than docs/theory.md says.",
+        description="Test every lemma and theorem on random instances. Search for counterexamples without each "
+        "assumption. Run GDI with and without the controller (E) on exact gradients. The exit code is 1 if a result "
+        "differs from docs/theory.md.",
     )
-    parser.add_argument("--trials", type=whole_number, default=10_000, metavar="N", help="instances per claim (10000)")
-    parser.add_argument("--seed", type=whole_number, default=0, metavar="S", help="seed of the instances (0)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
-    parser.add_argument("--figures", type=Path, metavar="DIR", help="also draw the figures into DIR (needs matplotlib)")
+    parser.add_argument(
+        "--trials", type=whole_number, default=10_000, metavar="N", help="instances per claim (default: 10000)"
+    )
+    parser.add_argument("--seed", type=whole_number, default=0, metavar="S", help="seed for the instances (default: 0)")
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    parser.add_argument(
+        "--figures", type=Path, metavar="DIR", help="also draw the figures to this folder, which needs matplotlib"
+    )
     args = parser.parse_args(argv)
     if args.trials < 1:
         raise UserError(f"--trials must be 1 or more, not {args.trials}.")
     if args.seed < 0:
         raise UserError(f"--seed must be 0 or more, not {args.seed}.")
     if args.figures is not None:
-        # Asked before the minutes of computing, not after.
-        from gdi.theory.figures import refuse_to_overwrite
+        # Check this before the computation, which takes minutes.
+        from gdi.theory.figures import check_can_draw
 
-        refuse_to_overwrite(args.figures)
+        check_can_draw(args.figures)
 
     began = time.perf_counter()
     report = _execute(args.trials, args.seed)
@@ -63,7 +66,7 @@ def _execute(trials: int, seed: int) -> Report:
     columns = (TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=steps())
+        task = bar.add_task("", total=num_progress_steps())
         started = False
 
         def progress(name: str) -> None:
@@ -95,7 +98,7 @@ def _print(report: Report, seconds: float) -> None:
 
 
 def _table(title: str, *headings: str) -> Table:
-    """A heading that starts with > is a column of numbers."""
+    """Return an empty table. A heading that starts with > is a column of numbers."""
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE, padding=(0, 1, 0, 0))
     for heading in headings:
         number, name = heading.startswith(">"), heading.removeprefix(">")

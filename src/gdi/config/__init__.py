@@ -1,8 +1,9 @@
-"""Frozen configuration, the paper's tuple: every field with its unit in its name and its row of the tables beside it.
+"""The configuration of a run: one frozen dataclass per section.
 
-"Table H" is the paper's table of hyperparameters (tab:fixed_model_hyperparameters_atari); the quoted words are the
-row's name. The defaults are the paper's values; presets (``gdi.presets``) are small differences from them. Each section
-is one frozen dataclass that tells its own problems. Needs no torch.
+Field names contain their unit, and field docstrings name their row in the paper's tables. "Table H" is the paper's
+table of hyperparameters (tab:fixed_model_hyperparameters_atari), and the quoted words are the name of the row. The
+defaults are the paper's values, and presets (``gdi.presets``) are small differences from them. Each section checks its
+own values. This package does not import torch.
 """
 
 from gdi.config.controller import (

@@ -1,15 +1,15 @@
-"""Small checks that sections share: each yields the sentence that tells a user what to change."""
+"""Checks that sections share. Each yields a message that says what the user must change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-# The most blocks of one axis: far above the paper's 50, far below what would not fit into memory.
+# Maximum per axis: far above the paper's 50, far below what would exhaust memory.
 MAX_BLOCKS = 100_000
 
 
 def option(section: str, name: str) -> str:
-    """``--section.field``, with dashes for underscores."""
+    """Return the option ``--section.field``, with dashes for underscores."""
     return f"--{section}.{name.replace('_', '-')}" if section else f"--{name.replace('_', '-')}"
 
 
@@ -28,7 +28,7 @@ def not_negative(owner: object, section: str, *names: str) -> Iterator[str]:
 
 
 def fraction(owner: object, section: str, *names: str) -> Iterator[str]:
-    """Each is in [0, 1)."""
+    """Check that each value is in [0, 1)."""
     for name in names:
         value = getattr(owner, name)
         if not 0.0 <= value < 1.0:

@@ -1,4 +1,4 @@
-"""P_Λ and the operator E: one dataclass per way to move P_Λ."""
+"""Settings of the controller (E), which chooses exploration settings (λ): one dataclass per kind."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TileBanditConfig:
-    """The paper's ensemble of tile bandits (alg:bva): E learns from episode returns."""
+    """Ensemble of tile bandits, a controller (E) that learns from episode returns (alg:bva)."""
 
     kind: ClassVar[str] = "tile-bandit"
 
     num_bandits: int = 7
-    """M, bandits per axis. Table H "Num. Bandits"."""
+    """Number of bandits per axis (M). Table H "Num. Bandits"."""
     learning_rates: tuple[float, ...] = (0.05, 0.1, 0.2)
-    """lr of each bandit is drawn from these. Table H "Bandit Learning Rate"."""
+    """Learning rates of the bandits (lr); each bandit draws one. Table H "Bandit Learning Rate"."""
     tile_widths: tuple[int, ...] = (2, 3, 4)
-    """ta in blocks, drawn from these. Table H "Bandit Tiling Width" and "Accuracy of Tile coding" (one parameter)."""
+    """Tile widths in blocks (ta); each bandit draws one. Table H "Bandit Tiling Width", "Accuracy of Tile coding"."""
     tile_offset_high: int = 60
-    """to in blocks, drawn uniformly from 0 to this. Table H "Offset of Tile coding"."""
+    """Largest tile offset in blocks (to); each bandit draws one from 0 to this. Table H "Offset of Tile coding"."""
     offset_mode: Literal["modulo", "literal"] = "modulo"
-    """modulo: the offset counts modulo the tile width, as in ordinary tile coding. literal: as eq:bandit_update."""
+    """How an offset shifts the tiles: modulo their width, as in ordinary tile coding, or as in eq:bandit_update."""
     num_candidates: int = 3
-    """d, candidates per bandit. Table H "Num. Bandit Candidates"."""
+    """Number of candidates that each bandit proposes (d). Table H "Num. Bandit Candidates"."""
     ucb_scale: float = 1.0
-    """c of eq:bandit_score. Table H "Bandit UCB Scaling"."""
+    """Weight of the exploration bonus in the score of a tile (c, eq:bandit_score). Table H "Bandit UCB Scaling"."""
     per_environment: bool = False
-    """True: one controller per environment, as alg:i3 is printed; False: one for all training environments."""
+    """Use one controller per environment, as alg:i3 prints it, instead of one for all."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "controller", "num_bandits", "num_candidates")
@@ -46,31 +46,31 @@ class TileBanditConfig:
 
 @dataclass(frozen=True)
 class FixedConfig:
-    """P_Λ is a point mass at the space's fixed values, and E the identity."""
+    """Controller that always uses the fixed values of the index space. It never learns."""
 
     kind: ClassVar[str] = "fixed"
 
 
 @dataclass(frozen=True)
 class UniformConfig:
-    """P_Λ is uniform over the searched axes, and E the identity."""
+    """Controller that draws exploration settings (λ) uniformly from the searched axes. It never learns."""
 
     kind: ClassVar[str] = "uniform"
 
     per_environment: bool = False
-    """True: one controller per environment; False: one for all training environments."""
+    """Use one controller per environment, instead of one for all."""
 
 
 @dataclass(frozen=True)
 class MultiplicativeWeightsConfig:
-    """E as the paper's theory has it (asp:2)."""
+    """Controller of the paper's theory: multiplicative weights (asp:2)."""
 
     kind: ClassVar[str] = "multiplicative-weights"
 
     step_size: float = 0.1
-    """η of asp:2."""
+    """Step size of the weights (η, asp:2)."""
     per_environment: bool = False
-    """True: one controller per environment; False: one for all training environments."""
+    """Use one controller per environment, instead of one for all."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "controller", "step_size")

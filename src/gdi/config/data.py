@@ -1,4 +1,4 @@
-"""X: how acted steps become training batches, and how many updates a run will make of them."""
+"""How collected steps become training batches, and how many updates a run makes of them."""
 
 from __future__ import annotations
 
@@ -15,49 +15,53 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExactReplayConfig:
-    """Each sequence is trained exactly ``replay`` times, and then dropped."""
+    """Replay that trains on each sequence exactly ``replay`` times and then drops it."""
 
     kind: ClassVar[str] = "exact"
 
     batch_size_sequences: int = 64
-    """Sequences per update. Table H "Batch size"."""
+    """Number of sequences per update. Table H "Batch size"."""
     burn_in_steps: int = 40
-    """Steps unrolled without gradient before the trained ones. Table H "Burn-in"."""
+    """Steps that warm up the recurrent state before the trained ones, without gradient. Table H "Burn-in"."""
     sequence_steps: int = 80
-    """Trained steps of a sequence. Table H "Seq-length"."""
+    """Number of trained steps per sequence. Table H "Seq-length"."""
     replay: int = 2
-    """Exactly how often each sequence is trained. Table H "Replay"."""
+    """Number of times that each sequence is trained. Table H "Replay"."""
     replay_span_windows: int = 2
-    """The uses of a sequence are spread evenly over this many windows of acting; bounds the memory."""
+    """Number of collected windows over which the uses of a sequence are spread evenly. More need more memory."""
     push_every_updates: int = 25
-    """d_push. Table H "Learner Push Model Every N Steps"."""
+    """Updates between two publications of the parameters (d_push). Table H "Learner Push Model Every N Steps"."""
     pull_every_steps: int = 64
-    """d_pull, in steps of each environment. Table H "Actor Pull Model Every N Steps"."""
+    """Steps per environment between two parameter updates of an actor (d_pull). Table H "Actor Pull Model Every N
+    Steps"."""
 
     @property
     def window_steps(self) -> int:
-        """Steps of a stored sequence: burn-in and trained ones."""
+        """Number of steps in a stored sequence, including the burn-in."""
         return self.burn_in_steps + self.sequence_steps
 
     def trained_transitions(self, steps: int) -> int:
-        """Transitions that a run of so many steps trains, each counted as often as it is trained."""
+        """Return how many transitions a run of ``steps`` trains, each counted as often as it is trained."""
         return steps * self.replay
 
     def planned_updates(self, steps: int) -> int:
-        """Learner updates of a whole run, up to the few that resets add: transitions · replay / those of a batch.
+        """Return the number of learner updates of a whole run, except for the few that resets add.
 
-        For the paper: 50M steps · 2 / (64 · 80) = 19,531.
+        It is transitions · replay / transitions per batch. For the paper, it is 50M · 2 / (64 · 80) = 19,531.
         """
         return max(1, self.trained_transitions(steps) // (self.batch_size_sequences * self.sequence_steps))
 
     def held_windows(self, num_envs: int) -> int:
-        """Windows in memory: kept until the last use, waiting for a batch to fill, being written, and the one before
-        (for its burn-in)."""
+        """Return the number of windows in memory.
+
+        They are kept until their last use, or wait until a batch is full. One more is being written, and the one before
+        it provides the burn-in.
+        """
         return self.replay_span_windows + math.ceil(self.batch_size_sequences / num_envs) + 2
 
     @property
     def settled_windows(self) -> int:
-        """Windows after which every later one brings as many updates as the one before."""
+        """Number of windows after which every window brings the same number of updates."""
         return self.replay_span_windows + 2
 
     def problems(self, config: Config) -> Iterator[str]:

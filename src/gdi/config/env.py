@@ -1,4 +1,4 @@
-"""Which environment, and how many copies act side by side."""
+"""The environment, and how many copies of it are stepped together."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EnvConfig:
-    """Which environment, and how many copies act side by side."""
+    """The environment, and how many copies of it are stepped together."""
 
     id: str = ""
-    """Gymnasium id, such as CartPole-v1, or MinAtar/Breakout-v0, or an Atari game: ALE/Pong-v5. Typed as --env."""
+    """Id of the environment, such as CartPole-v1, MinAtar/Breakout-v0 or ALE/Pong-v5. The option is --env."""
     num_envs: int = 160
-    """Environments stepped together. Table H "Num. Environments"."""
+    """Number of environments that are stepped together. Table H "Num. Environments"."""
     max_episode_steps: int = 0
-    """Cut episodes here, as truncation; 0 keeps the environment's own limit."""
+    """Steps after which an episode is truncated; 0 keeps the environment's own limit."""
     protocol: Literal["", "paper", "machado", "saber"] = ""
-    """Atari only: how the games are presented and cut. "paper" is tab:ale_process."""
+    """Rules by which Atari games are shown and truncated. "paper" is tab:ale_process."""
 
     def problems(self, config: Config) -> Iterator[str]:
         if not self.id:

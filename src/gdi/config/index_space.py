@@ -1,7 +1,7 @@
-"""Λ, the index set: one dataclass per set of knobs. Its field names are the components of λ, in their order.
+"""The index space (Λ): one dataclass per set of knobs. Its fields are the components of an exploration setting (λ).
 
-A knob is a number that the policy or the learner would otherwise hold constant. Names, labels and limits of knobs are
-written in the space alone; everything else (log header, console, ``--index``) reads them through ``gdi.index_space``.
+A knob is a number that the policy or the learner would otherwise hold constant. Only the space has the names, labels
+and limits of knobs. The log header, the console and ``--index`` read them through ``gdi.index_space``.
 """
 
 from __future__ import annotations
@@ -18,26 +18,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AxisConfig:
-    """One axis of the index set Λ: searched by the controller, or held at one value."""
+    """One axis of the index space (Λ), which the controller searches or holds at one value."""
 
     search: bool = True
-    """True: the controller chooses on this axis. False: it stays at fixed_value."""
+    """Let the controller choose a value on this axis, instead of the fixed value."""
     low: float = 0.0
     """Left end of the search range. Table H "Bandit Search Range"."""
     high: float = 50.0
     """Right end of the search range. Table H "Bandit Search Range"."""
     block_width: float = 1.0
-    """acc: there are (high - low) / acc blocks, which with coordinate linear are so wide. Table H "Accuracy of Search
-    Range"."""
+    """Block width (acc). The range is split into (high - low) / acc blocks, each this wide if the coordinate is linear.
+    Table H "Accuracy of Search Range"."""
     coordinate: Literal["linear", "log"] = "linear"
-    """linear: blocks equal in the value u. log: as many blocks, equal in log(1 + u), so finer near 0."""
+    """Scale on which the blocks are equally wide: linear in the value u, or log(1 + u), which is finer near 0."""
     fixed_value: float = 0.0
-    """The value when not searched. Table H "Fixed Selection"."""
+    """Value of the axis if it is not searched. Table H "Fixed Selection"."""
 
 
 @dataclass(frozen=True)
 class GDISpace:
-    """Λ = {(1/τ1, 1/τ2, ε)} (equ: soft epsilon policy space)."""
+    """Two inverse temperatures and a mixture weight, which are the exploration setting λ = (1/τ1, 1/τ2, ε).
+
+    The paper's label is "equ: soft epsilon policy space".
+    """
 
     kind: ClassVar[str] = "gdi"
     labels: ClassVar[Mapping[str, str]] = {"inverse_tau_1": "1/τ1", "inverse_tau_2": "1/τ2", "epsilon": "ε"}
@@ -49,12 +52,12 @@ class GDISpace:
 
 
 def axes_of(space: Any) -> dict[str, AxisConfig]:
-    """The axis of each component of λ, in the order of the space's fields."""
+    """Return the axis of each component of λ, in the order of the space's fields."""
     return {field.name: getattr(space, field.name) for field in fields(space)}
 
 
 def space_problems(space: Any, config: Config) -> Iterator[str]:
-    """The rules of any space, a user's own included. A space needs no ``problems`` of its own."""
+    """Yield the problems of any space, also of a user's own. A space does not need a method ``problems``."""
     for name, axis in axes_of(space).items():
         yield from axis_problems(axis, f"index_space.{name}".replace("_", "-"))
         limit = getattr(space, "limits", {}).get(name)

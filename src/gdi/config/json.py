@@ -1,7 +1,8 @@
-"""A config as JSON and back. A section with kinds says its kind; a user's own kind is written as ``module:Class``.
+"""Conversion of a config to JSON and back.
 
-A run folder that names a foreign class makes this module import nothing by itself. The class comes from the caller
-(``classes``), or is imported if the caller says ``trust``: code that a stranger's folder names is a stranger's code.
+A section with kinds names its kind, and a user's own kind is written as ``module:Class``. This module does not import a
+class only because a run folder names it, because that would execute code of unknown origin. The caller passes the class
+(``classes``), or allows the import (``trust``).
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from typing import Any, get_args, get_type_hints
 
 from gdi.config.upgrade import FORMAT, upgrade
 from gdi.config.whole import SECTIONS, Config, kind_of
-from gdi.errors import UserError, nearest
+from gdi.errors import UserError, did_you_mean
 
-# The sections that have kinds.
 KIND_SECTIONS = ("index_space", "controller", "learner", "data")
 
 
@@ -28,12 +28,15 @@ def config_to_json(config: Config) -> str:
 
 
 def config_from_json(text: str, *, classes: Iterable[type] = (), trust: bool = False) -> Config:
-    """The inverse of ``config_to_json``, of this format and earlier ones.
+    """Read a config from the JSON of this format or an earlier one.
 
-    An unknown or missing field is an error, not a default. ``classes`` are the caller's own kinds; ``trust`` imports
-    whatever module the text names.
+    An unknown or missing field is an error and does not get a default. ``classes`` are the caller's own kinds, and
+    ``trust`` imports every module that the text names.
     """
-    data = upgrade(json.loads(text))
+    try:
+        data = upgrade(json.loads(text))
+    except RecursionError:
+        raise UserError("config.json is nested too deeply: the file is damaged.") from None
     if isinstance(data, dict):
         data = {name: value for name, value in data.items() if name != "format"}
         own = {f"{cls.__module__}:{cls.__qualname__}": cls for cls in classes}
@@ -46,13 +49,13 @@ def config_from_json(text: str, *, classes: Iterable[type] = (), trust: bool = F
 
 
 def kinds(section: str) -> dict[str, type[Any]]:
-    """Our kinds of a section, by name."""
+    """Return our kinds of a section by name."""
     hint = get_type_hints(Config)[section]
     return {cls.kind: cls for cls in get_args(hint) or (hint,)}
 
 
 def own_classes(config: Config) -> list[type]:
-    """The classes of the sections of this config that are not ours."""
+    """Return the section classes of this config that are not part of gdi."""
     found = [type(getattr(config, name)) for name in SECTIONS]
     return [cls for cls in found if cls.__module__.partition(".")[0] != "gdi"]
 
@@ -66,7 +69,9 @@ def _section(name: str, data: dict[str, Any], own: dict[str, type], trust: bool)
         cls = _import_class(name, kind, trust)
     if cls is None:
         known = kinds(name)
-        raise UserError(f"config.json: {kind!r} is no kind of {name}.{nearest(kind, known)} Kinds: {', '.join(known)}.")
+        raise UserError(
+            f"config.json: unknown kind {kind!r} of {name}.{did_you_mean(kind, known)} Kinds: {', '.join(known)}."
+        )
     return _build(cls, data, f"{name}.")
 
 
@@ -81,10 +86,12 @@ def _import_class(name: str, kind: str, trust: bool) -> type[Any]:
         found: Any = import_module(module)
         for part in path.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(f"config.json: {name} is {kind}, which cannot be imported: {error}.") from None
+    except (Exception, SystemExit) as error:  # the module's code may raise anything
+        said = " ".join(str(error).split()) or "no message"
+        raised = "" if isinstance(error, (ImportError, AttributeError, ValueError)) else f"{type(error).__name__}: "
+        raise UserError(f"config.json: {name} is {kind}, which cannot be imported: {raised}{said}.") from None
     if not (isinstance(found, type) and is_dataclass(found)):
-        raise UserError(f"config.json: {name} is {kind}, which is no dataclass.")
+        raise UserError(f"config.json: {name} is {kind}, which is not a dataclass.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""T, the operator that learns: one dataclass per algorithm. A user's own has ``knobs`` and ``build(config)``."""
+"""Settings of the learner (T): one dataclass per algorithm. A user's own has ``knobs`` and ``build(config)``."""
 
 from __future__ import annotations
 
@@ -15,35 +15,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GDIConfig:
-    """GDI's losses and targets: V-trace, ReTrace and the policy gradient of the mixture."""
+    """Losses and targets of GDI, which are V-trace, ReTrace and the policy gradient of the mixture."""
 
     kind: ClassVar[str] = "gdi"
     knobs: ClassVar[tuple[str, ...]] = tuple(axes_of(GDISpace()))
 
     reward_shapes: tuple[Literal["log", "root", "none"], ...] = ("log",)
-    """Reward shaping of each family. Table H "GDI-I3 Reward Shape", "GDI-H3 Reward Shape 1", "... 2"."""
+    """Reward shaping, one per family of parameters. Table H "GDI-I3 Reward Shape", "GDI-H3 Reward Shape 1", "... 2"."""
     reward_scales: tuple[float, ...] = (1.0,)
-    """Factor on each family's shaped reward; small networks and budgets want values of order 1."""
+    """Factor on the shaped reward, one per family. Small networks and short runs need values around 1."""
     discount: float = 0.997
-    """γ. Table H "Discount"."""
+    """Discount of future rewards (γ). Table H "Discount"."""
     rho_bar: float = 1.05
-    """ρ̄. Table H "Importance Sampling Clip ρ̄"."""
+    """Clip on the importance ratio π/μ in value targets and the policy gradient (ρ̄). Table H "Importance Sampling
+    Clip ρ̄"."""
     c_bar: float = 1.05
-    """c̄. Table H "Importance Sampling Clip c̄"."""
+    """Clip on the importance ratio π/μ in the traces of V-trace and ReTrace (c̄). Table H "Importance Sampling
+    Clip c̄"."""
     retrace_form: Literal["expected", "sarsa"] = "expected"
-    """Bootstrap of ReTrace: V(s') = E_π Q(s',·), or the printed Q(s', a')."""
+    """Value from which ReTrace bootstraps: the expected one, V(s') = E_π Q(s',·), or Q(s', a') as the paper prints."""
     q_stop_gradient: bool = True
-    """True: the Q loss trains A only (no gradient through π and V in Q); False: as printed."""
+    """Train only the advantages (A) by the Q loss, without gradient through π and V. The paper prints it otherwise."""
     v_loss_scale: float = 1.0
-    """ξ. Table H "V-loss Scaling"."""
+    """Weight of the state-value loss (ξ). Table H "V-loss Scaling"."""
     q_loss_scale: float = 10.0
-    """α. Table H "Q-loss Scaling"."""
+    """Weight of the action-value loss (α). Table H "Q-loss Scaling"."""
     policy_loss_scale: float = 10.0
-    """β. Table H "π-loss Scaling"."""
+    """Weight of the policy loss (β). Table H "π-loss Scaling"."""
     forward_dynamics_scale: float = 0.1
-    """Weight of the forward-dynamics task, 0 switches it off. Table H "Auxiliary Forward Dynamic Task"."""
+    """Weight of the forward-dynamics task; 0 turns it off. Table H "Auxiliary Forward Dynamic Task"."""
     inverse_dynamics_scale: float = 0.1
-    """Weight of the inverse-dynamics task, 0 switches it off. Table H "Auxiliary Inverse Dynamic Task"."""
+    """Weight of the inverse-dynamics task; 0 turns it off. Table H "Auxiliary Inverse Dynamic Task"."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "learner", "rho_bar", "c_bar")
@@ -59,7 +61,10 @@ class GDIConfig:
             )
 
     def families_of(self, index: Mapping[str, float], families: int) -> frozenset[str]:
-        """The families of θ_λ: those with weight in ε·π_{θ1} + (1 − ε)·π_{θ2} (equ: soft epsilon policy space)."""
+        """Return the families of θ_λ that have weight in the mixture.
+
+        ε·π_{θ1} + (1 − ε)·π_{θ2} (equ: soft epsilon policy space).
+        """
         if families == 1:
             return frozenset({"θ"})
         weights = {"θ1": index["epsilon"], "θ2": 1.0 - index["epsilon"]}

@@ -1,4 +1,4 @@
-"""Θ: torso, core and families of trainable variables. The heads are the algorithm's."""
+"""Settings of the network (Θ): torso, core and families of parameters. The heads belong to the algorithm."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """Torso, recurrent core and families of variables (Equ: i3 casa equ, Equ: h3 casa equ)."""
+    """Torso, recurrent core and families of parameters (Equ: i3 casa equ, Equ: h3 casa equ)."""
 
     torso: Literal["auto", "mlp", "minatar", "nature", "impala-shallow", "impala-deep"] = "impala-deep"
-    """Encoder of one observation; auto picks by the observation's shape. Table H "Backbone"."""
+    """Encoder of one observation; auto chooses by the shape of the observation. Table H "Backbone"."""
     hidden_units: int = 256
     """Width of the torso's dense output layer."""
     lstm_units: int = 256
-    """Size of the recurrent core; 0 is feed-forward. Table H "LSTM Units"."""
+    """Size of the recurrent core; 0 makes the network feed-forward. Table H "LSTM Units"."""
     families: Literal[1, 2] = 1
-    """1: A1 = A2 (GDI-I). 2: two families of trainable variables (GDI-H)."""
+    """Number of families of parameters: 1 for GDI-I, where A1 = A2, or 2 for GDI-H."""
     shared_torso: bool = False
-    """GDI-H only: share torso and core between the families, a cheaper agent; the paper's families are disjoint."""
+    """Share torso and core between the two families of GDI-H, which is cheaper. The paper shares nothing."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "network", "hidden_units")

@@ -1,4 +1,4 @@
-"""Evaluation, logging, checkpoints and hardware."""
+"""Settings of evaluation, logging, checkpoints and hardware."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Evaluation in separate environments, with λ from the controller without its exploration bonus."""
+    """Evaluation in separate environments, with the best exploration setting (λ) that the controller knows."""
 
     every_steps: int = 1_000_000
-    """Evaluate each time this many training steps have passed, and at the end."""
+    """Training steps between two evaluations. The last one is at the end."""
     episodes: int = 32
-    """Episodes per evaluation, shared out over at most 32 environments."""
+    """Number of episodes per evaluation, which at most 32 environments share."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "evaluation", "every_steps", "episodes")
@@ -30,26 +30,26 @@ class RunConfig:
     """Logging, checkpoints and hardware."""
 
     log_every_steps: int = 100_000
-    """One line of training metrics each time this many steps have passed."""
+    """Training steps between two lines of metrics."""
     checkpoint_every_steps: int = 500_000
-    """Save a checkpoint each time this many steps have passed, and at the end."""
+    """Training steps between two checkpoints. The last one is at the end."""
     keep_checkpoints: int = 3
-    """Newest checkpoints kept; the one with the best evaluation is kept besides."""
+    """Number of newest checkpoints to keep. The one with the best evaluation is kept, too."""
     device: str = "auto"
-    """Where the networks of learner, actor and evaluator live: auto, cpu or cuda."""
+    """Device for the networks of learner, actor and evaluator: auto, cpu or cuda."""
     overlap: bool = False
-    """Act and learn at the same time, the data one window older: for a GPU, or a slow environment on several cores.
-    On Ray they always do, except in lockstep."""
+    """Act and learn at the same time, on data that is one window older. It helps with a GPU or a slow environment.
+    Runs on Ray always do this, except in lockstep."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Arithmetic of the torsos: bfloat16 is faster where the hardware has it (AVX512-BF16, AMX, a GPU) and rounds more;
-    θ, LSTM, heads, losses and optimizer stay float32."""
+    """Number format of the torsos. bfloat16 rounds more and is faster if the hardware has it (AVX512-BF16, AMX, a GPU).
+    Parameters, LSTM, heads, losses and optimizer stay float32."""
     compile: bool = False
-    """Compile the torsos with torch.compile: a minute at the start, for long runs on a GPU; needs a C++ compiler."""
+    """Compile the torsos with torch.compile. It needs a C++ compiler and a minute, and pays in long runs on a GPU."""
     threads: int = 0
-    """Threads of torch, and of the Atari emulators; at most one per core that this process may use; 0: all.
+    """Number of CPU threads of torch and of the Atari emulators, at most one per core; 0 means all cores.
     On Ray each process has as many as its CPUs in the placement."""
     workers: int = 1
-    """Chunks of a batch trained side by side, one thread each, gradients summed; 1 leaves all threads to torch."""
+    """Number of chunks of a batch that are trained in parallel, one thread each. 1 leaves all threads to torch."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "run", "log_every_steps", "checkpoint_every_steps", "keep_checkpoints", "workers")

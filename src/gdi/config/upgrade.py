@@ -1,4 +1,7 @@
-"""Reads configs of earlier formats. Format 1 knew one algorithm: ``learner`` held data, optimizer and hardware, too."""
+"""Conversion of configs of earlier formats.
+
+Format 1 has one algorithm, and its section ``learner`` also holds the settings of data, optimizer and hardware.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from gdi.errors import UserError
 
 FORMAT = 2
 
-# Fields that moved to another section: old dotted name -> new one. The command line takes the old ones, too.
+# Fields of format 1 that are in another section of this format, by dotted name. The command line accepts both.
 MOVED = {
     **{f"learner.{field.name}": f"data.{field.name}" for field in fields(ExactReplayConfig)},
     **{f"learner.{field.name}": f"optimizer.{field.name}" for field in fields(OptimizerConfig)},
@@ -20,12 +23,15 @@ MOVED = {
     "network.reward_shapes": "learner.reward_shapes",
     "network.reward_scales": "learner.reward_scales",
 }
-# Fields of format 1 that came after the first runs, with the value that those runs had.
+# Fields that some files of format 1 lack, with the value that applies to those runs.
 LATE_FIELDS = {"run": {"precision": "float32"}}
 
 
 def upgrade(data: Any) -> Any:
-    """The parsed JSON of any known format as one of the present format; leaves what it does not know to the reader."""
+    """Convert the parsed JSON of any known format to the current format.
+
+    Unknown fields stay, because the reader reports them.
+    """
     found = data.get("format", 1) if isinstance(data, dict) else FORMAT
     if found == FORMAT:
         return data
@@ -54,7 +60,7 @@ def _from_format_1(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _controller_of_its_kind(controller: dict[str, Any]) -> dict[str, Any]:
-    """Format 1 had one section with the fields of all kinds; a kind keeps its own."""
+    """Keep only the fields of the controller's kind, because format 1 has the fields of all kinds."""
     for cls in ControllerConfig.__args__:
         if cls.kind == controller.get("kind"):
             known = {field.name for field in fields(cls)}

@@ -1,8 +1,9 @@
-"""Finds the first thing in a config that cannot work, and says why. Each section tells its own problems."""
+"""Validation of a config. Each section reports its own problems."""
 
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -12,12 +13,21 @@ from gdi.config.index_space import space_problems
 from gdi.config.whole import SECTIONS, Config
 from gdi.errors import UserError
 
-# Fields where infinity means "no limit".
-MAY_BE_INFINITE = ("rho_bar", "c_bar", "clip_norm", "hang_seconds", "stall_seconds")
+# In these fields, infinity means "no limit".
+UNLIMITED_FIELDS = ("rho_bar", "c_bar", "clip_norm", "hang_seconds", "stall_seconds")
+# The largest whole number of a field: what 64 bits hold.
+LARGEST = 2**63 - 1
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 60
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: shortened if it is long or deeply nested."""
+    return _SHORT.repr(value)
 
 
 def validate(config: Config) -> Config:
-    """Return the config, or raise UserError with the first thing that cannot work and why."""
+    """Return the config, or raise UserError with its first problem."""
     check_types(config, "--")
     for problem in problems(config):
         raise UserError(problem)
@@ -25,10 +35,10 @@ def validate(config: Config) -> Config:
 
 
 def problems(config: Config) -> Iterator[str]:
-    """Everything that cannot work, section by section."""
+    """Yield all problems, section by section."""
     for name in SECTIONS:
         section = getattr(config, name)
-        if name == "env":  # the environment first: without it nothing else is worth saying
+        if name == "env":  # the environment comes first, because a run without one has no other problem to fix
             yield from section.problems(config)
             yield from positive(config, "", "steps")
             yield from not_negative(config, "", "seed")
@@ -39,30 +49,35 @@ def problems(config: Config) -> Iterator[str]:
 
 
 def check_types(section: Any, prefix: str) -> None:
-    """Every value is of its field's type, every number finite, every choice known, also in configs made in Python."""
+    """Check that every value has its field's type, every number is finite, and every choice is known.
+
+    This also covers configs made in Python.
+    """
     hints = get_type_hints(type(section))
     for f in fields(section):
         value, kind, name = getattr(section, f.name), hints[f.name], f"{prefix}{f.name.replace('_', '-')}"
         if is_dataclass(value):
             check_types(value, f"{name}.")
         elif any(is_dataclass(member) for member in (kind, *get_args(kind))):
-            raise UserError(f"{name} must be a config dataclass, not {value!r}.")
+            raise UserError(f"{name} must be a config dataclass, not {shown(value)}.")
         else:
-            _check_value(value, kind, name, may_be_infinite=f.name in MAY_BE_INFINITE)
+            _check_value(value, kind, name, may_be_infinite=f.name in UNLIMITED_FIELDS)
 
 
 def _check_value(value: Any, kind: Any, name: str, *, may_be_infinite: bool) -> None:
     repeated = get_origin(kind) is tuple
     if repeated and not isinstance(value, tuple):
-        raise UserError(f"{name} must be a tuple, not {value!r}.")
+        raise UserError(f"{name} must be a tuple, not {shown(value)}.")
     inner = get_args(kind)[0] if repeated else kind
     for item in value if repeated else (value,):
         if get_origin(inner) is Literal:
             if item not in get_args(inner):
-                raise UserError(f"{name} must be one of {', '.join(map(str, get_args(inner)))}, not {item!r}.")
+                raise UserError(f"{name} must be one of {', '.join(map(str, get_args(inner)))}, not {shown(item)}.")
         elif isinstance(item, bool) != (inner is bool) or not isinstance(
             item, (int, float) if inner is float else inner
         ):
-            raise UserError(f"{name} must be of type {inner.__name__}, not {item!r}.")
+            raise UserError(f"{name} must be of type {inner.__name__}, not {shown(item)}.")
+        elif isinstance(item, int) and abs(item) > LARGEST:
+            raise UserError(f"{name} must be at most {LARGEST}, not {shown(item)}.")
         elif inner is float and not (math.isfinite(item) or (item == math.inf and may_be_infinite)):
             raise UserError(f"{name} must be a finite number, not {item!r}.")

@@ -1,4 +1,4 @@
-"""One training run, whole: the paper's tuple (Λ, P_Λ with E, Θ, T, X) and what surrounds it."""
+"""The config of a training run: the paper's tuple (Λ, P_Λ with E, Θ, T, X) and further settings."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from gdi.config.run import EvaluationConfig, RunConfig
 
 @dataclass(frozen=True)
 class Config:
-    """One training run, whole. Equal configs and equal machines give equal runs.
+    """The config of one training run. Equal configs on equal machines give equal runs.
 
-    ``index_space``, ``controller``, ``learner`` and ``data`` have kinds, one dataclass each. Yours works as well.
+    ``index_space``, ``controller``, ``learner`` and ``data`` have kinds, each with its own dataclass. You can pass your
+    own dataclass.
     """
 
     preset: str = "gdi-i3"
     scale: str = "paper"
     seed: int = 0
-    """Every generator of the run descends from it."""
+    """Seed for all randomness in the run."""
     steps: int = 50_000_000
     """Environment transitions to train on. Table H "Num. Frames" 200M at "Num. Action Repeats" 4."""
     env: EnvConfig = field(default_factory=EnvConfig)
@@ -41,7 +42,7 @@ class Config:
 
     @property
     def planned_updates(self) -> int:
-        """Learner updates of the whole run, up to the few that resets add."""
+        """Number of learner updates of the whole run, except for the few that resets add."""
         return self.data.planned_updates(self.steps)
 
 
@@ -49,7 +50,10 @@ SECTIONS = tuple(f.name for f in fields(Config) if f.name not in ("preset", "sca
 
 
 def differences(old: Config, new: Config) -> Iterator[tuple[str, Any, Any]]:
-    """(dotted field, old value, new value) of every field that differs. Another kind of section is one difference."""
+    """Yield (dotted field, old value, new value) of every field that differs.
+
+    Another kind of section is one difference.
+    """
 
     def walk(a: Any, b: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
         for f in fields(a):
@@ -65,7 +69,7 @@ def differences(old: Config, new: Config) -> Iterator[tuple[str, Any, Any]]:
 
 
 def kind_of(section: Any) -> str:
-    """The name of a section's kind: ours by a word, a user's own by ``module:Class``."""
+    """Return the name of a section's kind: one word for ours, ``module:Class`` for a user's own."""
     cls = type(section)
     if cls.__module__.partition(".")[0] == "gdi":
         return str(cls.kind)

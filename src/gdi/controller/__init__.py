@@ -1,4 +1,4 @@
-"""The operator E: controllers choose the index λ of every episode and learn from its return."""
+"""Controllers (E): they choose the index (λ) of every episode and learn from its return."""
 
 from gdi.controller.base import Belief, Controller
 from gdi.controller.factory import make_controller

@@ -1,4 +1,4 @@
-"""P_Λ together with E: what the loop asks of a controller."""
+"""The interface of a controller: a distribution over indices (P_Λ) and its update (E)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gdi.types import Array, EpisodeEnd, Index, State
 
 @dataclass(frozen=True)
 class Belief:
-    """One axis as its controller sees it now: estimates per block, for logs and pictures."""
+    """A controller's current belief about one axis: an estimate for each block, for logs and plots."""
 
     axis: str
     value: Array  # [blocks] standardized estimate of the return
@@ -21,30 +21,37 @@ class Belief:
 
 
 class Controller(Protocol):
-    """P_Λ together with E. Only ``observe`` learns, so proposals may be drawn ahead or thrown away."""
+    """A distribution over indices (P_Λ) and its update (E).
+
+    Only ``observe`` learns, so the caller may draw proposals ahead of time or discard them.
+    """
 
     @property
     def slots(self) -> int:
-        """1: all environments are alike. N: environment e is slot e mod N, and must be named truly."""
+        """Number of groups of environments that the controller tells apart.
+
+        1 means that all environments are alike. With N, environment e belongs to slot e mod N, so the caller must pass
+        its true number.
+        """
         ...
 
     def propose(self, envs: list[int]) -> list[Index]:
-        """λ ~ P_Λ for the next training episode of each of these environments."""
+        """Draw λ ~ P_Λ for the next training episode of each of these environments."""
         ...
 
     def propose_best(self, env: int, rng: np.random.Generator) -> Index:
-        """λ for evaluation: the choice without any exploration bonus.
+        """Choose λ for evaluation, without any exploration bonus.
 
-        The generator is not the controller's own, so that evaluating more or less often does not change training.
+        The caller passes a separate generator, so that the number of evaluations does not change training.
         """
         ...
 
     def observe(self, episodes: list[EpisodeEnd], transitions: int) -> None:
-        """E, once an iteration: learn from the episodes that ended while so many transitions were sampled."""
+        """Learn from the episodes that ended while ``transitions`` were sampled, once per iteration (E)."""
         ...
 
     def belief(self) -> list[Belief]:
-        """The current estimates, one entry per searched axis."""
+        """Return the current estimates, one entry per searched axis."""
         ...
 
     def state_dict(self) -> State: ...

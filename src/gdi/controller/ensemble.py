@@ -1,4 +1,4 @@
-"""The paper's controller (alg:bva): per axis of Λ an ensemble of M bandits, all taught by every episode."""
+"""The paper's controller (alg:bva): M bandits per axis of Λ, all updated by every episode."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gdi.types import Array, EpisodeEnd, Index, State
 
 
 def make_bandit(axis: Axis, config: TileBanditConfig, rng: np.random.Generator) -> TileBandit:
-    """One bandit, its mode, rate, width and offset drawn once, at creation."""
+    """Make a bandit with a random mode, learning rate, tile width and tile offset, which then stay fixed."""
     width = int(rng.choice(config.tile_widths))
     offset = int(rng.integers(0, config.tile_offset_high, endpoint=True))
     return TileBandit(
@@ -31,28 +31,28 @@ class AxisEnsemble:
         self._ucb_scale = config.ucb_scale
         self._rng = rng
         self.bandits = [make_bandit(axis, config, rng) for _ in range(config.num_bandits)]
-        # Scores change only when an episode is observed; many proposals may fall between two observations.
+        # Scores are cached, because many proposals may come between two observed episodes, which change them.
         self._scores: list[Array | None] = [None] * len(self.bandits)
 
     def scores(self, m: int) -> Array:
-        """The scores of bandit m, [blocks]."""
+        """Return the scores of bandit m, [blocks]."""
         score = self._scores[m]
         if score is None:
             score = self._scores[m] = self.bandits[m].scores(self._ucb_scale)
         return score
 
     def propose(self) -> float:
-        """x, uniform from the M·d candidates.
+        """Draw x uniformly from the M·d candidates.
 
-        A uniform draw from M·d candidates is a uniform bandit, then a uniform one of its d: only that bandit need be
-        evaluated, which makes the proposal M times cheaper and leaves its distribution as it is.
+        A uniform draw from M·d candidates equals a uniform bandit, then a uniform one of its d candidates. Only that
+        bandit is evaluated, which makes a proposal M times cheaper and does not change its distribution.
         """
         m = int(self._rng.integers(len(self.bandits)))
         candidates = self.bandits[m].candidates(self.scores(m), self._rng)
         return self.axis.sample_in_block(int(candidates[self._rng.integers(len(candidates))]), self._rng)
 
     def propose_best(self, rng: np.random.Generator) -> float:
-        """x from the block with the best mean standardized value over the ensemble, no bonus (c = 0)."""
+        """Draw x from the block with the best mean standardized value, without a bonus (c = 0)."""
         block = int(top_blocks(self.mean_values(), 1, rng)[0])
         return self.axis.sample_in_block(block, rng)
 
@@ -60,13 +60,13 @@ class AxisEnsemble:
         block = self.axis.block_of(x)
         for bandit in self.bandits:
             bandit.update(block, episode_return)
-        self._forget_scores()
+        self._invalidate_scores()
 
-    def _forget_scores(self) -> None:
+    def _invalidate_scores(self) -> None:
         self._scores = [None] * len(self.bandits)
 
     def mean_values(self) -> Array:
-        """Mean over the bandits of their standardized estimates, [blocks]; a block never tried counts as average."""
+        """Average the bandits' standardized estimates, [blocks]; untried blocks count as average."""
         total = np.zeros(self.axis.num_blocks)
         for bandit in self.bandits:
             estimate = bandit.estimates()
@@ -77,15 +77,15 @@ class AxisEnsemble:
         return mean
 
     def probabilities(self) -> Array:
-        """The chance of each block in ``propose``, [blocks].
+        """Return the probability of each block in ``propose``, [blocks].
 
-        For a bandit in random mode it is that of its first draw; the draws after it are a little flatter.
+        For a bandit in random mode, it is the probability of the first draw. Later draws are slightly more uniform.
         """
         total = np.zeros(self.axis.num_blocks)
         for m, bandit in enumerate(self.bandits):
             score = self.scores(m)
             if bandit.mode == "argmax":
-                # Blocks tied at the threshold share what the blocks above it leave of the d places.
+                # Blocks tied at the threshold share the places that the blocks above it leave free.
                 threshold = np.sort(score)[-bandit.num_candidates]
                 above, tied = score > threshold, score == threshold
                 places = above + tied * (bandit.num_candidates - above.sum()) / tied.sum()
@@ -99,7 +99,7 @@ class AxisEnsemble:
     def load_bandits(self, state: State) -> None:
         for m, bandit in enumerate(self.bandits):
             bandit.load_state_dict(state[f"{self.axis.name}.{m}"])
-        self._forget_scores()
+        self._invalidate_scores()
 
     def belief(self) -> Belief:
         count = np.mean([bandit.block_counts() for bandit in self.bandits], axis=0)
@@ -107,7 +107,7 @@ class AxisEnsemble:
 
 
 class BanditEnsemble:
-    """One ensemble per searched axis; all of them receive the same (λ, G)."""
+    """One ensemble per searched axis, all updated with the same index and return (λ, G)."""
 
     slots = 1
 
@@ -132,7 +132,7 @@ class BanditEnsemble:
         return [ensemble.belief() for ensemble in self.ensembles]
 
     def state_dict(self) -> State:
-        """What was learned and what was drawn at creation, so that it loads into an ensemble of any seed."""
+        """Return learned values and settings drawn at creation, which load into an ensemble of any seed."""
         return {
             "rng": self._rng.bit_generator.state,
             "bandits": {

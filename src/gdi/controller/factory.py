@@ -1,4 +1,4 @@
-"""Builds the controller that a config asks for: one case per kind of ours, and ``build`` for a user's own."""
+"""Construction of the controller that a config names, either one of ours or a user's own."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import numpy as np
 from gdi.config import Config, FixedConfig, MultiplicativeWeightsConfig, TileBanditConfig, UniformConfig
 from gdi.controller.base import Controller
 from gdi.controller.ensemble import BanditEnsemble
-from gdi.controller.identity import FixedController, UniformController
 from gdi.controller.multiplicative_weights import MultiplicativeWeights
 from gdi.controller.per_environment import PerEnvironment
+from gdi.controller.static import FixedController, UniformController
 from gdi.index_space import IndexSpace, make_index_space
 from gdi.seeds import child_seed
 
 
 def make_controller(config: Config, num_envs: int | None = None) -> Controller:
-    """One controller for all environments, or (``per_environment``) one for each of ``num_envs``."""
+    """Make one controller for all environments, or one for each of ``num_envs`` (``per_environment``)."""
     space = make_index_space(config.index_space)
     num_envs = config.env.num_envs if num_envs is None else num_envs
     number = num_envs if getattr(config.controller, "per_environment", False) else 1

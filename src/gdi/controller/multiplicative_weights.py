@@ -1,8 +1,9 @@
-"""E as the paper's theory has it (asp:2): P ← P·exp(η·L_E)/Z, the KL-regularized multiplicative-weights update.
+"""The controller of the paper's theory (asp:2): the KL-regularized multiplicative-weights update.
 
-Assumption 2 needs L_E of every λ; an episode shows it for one. The unbiased estimate of EXP3 stands in: the
-observed return divided by the chance of its block, and 0 elsewhere. Returns are standardized by their running mean and
-deviation, and the weight is counted in units of the uniform chance, so η means the same on every environment and axis.
+P ← P·exp(η·L_E)/Z. Assumption 2 needs L_E of every λ, but an episode shows it for one. EXP3's unbiased estimate takes
+its place: the observed return divided by the probability of its block, and 0 elsewhere. Returns are standardized by
+their running mean and deviation. Importance weights are relative to the uniform probability. Therefore η means the same
+in every environment and on every axis.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from gdi.controller.tile_bandit import top_blocks
 from gdi.index_space import IndexSpace
 from gdi.types import Array, EpisodeEnd, Index, State
 
-# Every block keeps this share of a uniform draw, which bounds the importance weight by blocks / share.
+# Every draw is uniform with this probability, which bounds the importance weight by blocks / share.
 UNIFORM_SHARE = 0.1
 
 
 def multiplicative_weights(log_p: Array, gain: Array, step_size: float) -> Array:
-    """log of P·exp(η·L)/Z (asp:2), computed in logarithms so that no η overflows. [blocks] -> [blocks]."""
+    """Return the log-probabilities after one multiplicative-weights update.
+
+    log(P·exp(η·L)/Z) (asp:2). [blocks] -> [blocks]. Logarithms avoid an overflow for large η.
+    """
     logits = log_p + step_size * gain
     top = logits.max()
-    normalised: Array = logits - (top + np.log(np.exp(logits - top).sum()))
-    return normalised
+    normalized: Array = logits - (top + np.log(np.exp(logits - top).sum()))
+    return normalized
 
 
 class MultiplicativeWeights:
@@ -43,8 +47,8 @@ class MultiplicativeWeights:
 
     def _probabilities(self, log_p: Array) -> Array:
         mixed = (1.0 - UNIFORM_SHARE) * np.exp(log_p) + UNIFORM_SHARE / len(log_p)
-        normalised: Array = mixed / mixed.sum()
-        return normalised
+        normalized: Array = mixed / mixed.sum()
+        return normalized
 
     def propose(self, envs: list[int]) -> list[Index]:
         return [self._propose() for _ in envs]
@@ -63,7 +67,7 @@ class MultiplicativeWeights:
         return self._space.to_index(np.array(x))
 
     def _standardize(self, episode_return: float) -> float:
-        """Welford's running moments; the first episode has no spread to compare with and counts 0."""
+        """Standardize a return by Welford's running moments; the first episode has no spread and counts 0."""
         self._episodes += 1
         delta = episode_return - self._mean
         self._mean += delta / self._episodes

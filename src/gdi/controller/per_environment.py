@@ -1,4 +1,4 @@
-"""One controller for each environment, as alg:i3 is printed: each learns from its own episodes only."""
+"""One controller per environment, as alg:i3 is printed. Each learns only from its own episodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gdi.types import EpisodeEnd, Index, State
 
 
 class PerEnvironment:
-    """Environment e belongs to controller e mod N."""
+    """A set of N controllers, of which controller e mod N serves environment e."""
 
     def __init__(self, controllers: list[Controller]) -> None:
         self.controllers = controllers
@@ -18,21 +18,21 @@ class PerEnvironment:
     def slots(self) -> int:
         return len(self.controllers)
 
-    def _of(self, env: int) -> Controller:
+    def _controller_of(self, env: int) -> Controller:
         return self.controllers[env % self.slots]
 
     def propose(self, envs: list[int]) -> list[Index]:
-        return [self._of(env).propose([env])[0] for env in envs]
+        return [self._controller_of(env).propose([env])[0] for env in envs]
 
     def propose_best(self, env: int, rng: np.random.Generator) -> Index:
-        return self._of(env).propose_best(env, rng)
+        return self._controller_of(env).propose_best(env, rng)
 
     def observe(self, episodes: list[EpisodeEnd], transitions: int) -> None:
         for slot, controller in enumerate(self.controllers):
             controller.observe([episode for episode in episodes if episode.env % self.slots == slot], transitions)
 
     def belief(self) -> list[Belief]:
-        """The mean of all of them."""
+        """Average the beliefs of all controllers."""
         return [
             Belief(
                 axis[0].axis,
@@ -48,5 +48,5 @@ class PerEnvironment:
 
     def load_state_dict(self, state: State) -> None:
         for slot, controller in enumerate(self.controllers):
-            if str(slot) in state:  # on Ray there may be more environments than before
+            if str(slot) in state:  # a run resumed on Ray may have more environments than its checkpoint
                 controller.load_state_dict(state[str(slot)])

@@ -1,7 +1,7 @@
 """One bandit over one axis, equation by equation (eq:bandit_eval, eq:bandit_score, eq:bandit_update).
 
-B = Bandit(mode, l, r, lr, d, acc, ta, to, w, N). Blocks are the axis's cells of width acc; tiles group ``tile_width``
-neighboring blocks, shifted by ``tile_offset`` blocks. w is the value and N the count of each tile.
+B = Bandit(mode, l, r, lr, d, acc, ta, to, w, N). Blocks are the axis's cells of width acc. Tiles group ``tile_width``
+neighboring blocks, shifted by ``tile_offset`` blocks. Each tile has a value w and a count N.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 
 from gdi.types import Array, State
 
-# Below this spread of the values the z-score of eq:bandit_score is 0/0: all blocks are alike.
+# Below this spread, the values are considered equal, because the z-score of eq:bandit_score would be 0/0.
 SIGMA_FLOOR = 1e-8
 
 
 def tile_of_blocks(num_blocks: int, tile_width: int, tile_offset: int, offset_mode: str) -> Array:
-    """M_btt: the tile of each block, [blocks].
+    """Return the tile of each block (M_btt), [blocks].
 
-    ``modulo``: ⌊(b + to mod ta) / ta⌋, ordinary tile coding. ``literal``: ⌊max(b − to, 0) / ta⌋, as eq:bandit_update is
-    printed, where every block left of the offset falls into tile 0.
+    ``modulo`` is ordinary tile coding, ⌊(b + to mod ta) / ta⌋. ``literal`` is ⌊max(b − to, 0) / ta⌋, as
+    eq:bandit_update is printed, where every block left of the offset falls into tile 0.
     """
     blocks = np.arange(num_blocks)
     if offset_mode == "literal":
@@ -30,31 +30,37 @@ def tile_of_blocks(num_blocks: int, tile_width: int, tile_offset: int, offset_mo
 
 
 def standardize(values: Array) -> Array:
-    """(V_i − μ(V)) / σ(V), the first term of eq:bandit_score; 0 where all values are alike. [blocks] -> [blocks]."""
+    """Return the z-scores of the values, or 0 if all values are equal.
+
+    (V_i − μ(V)) / σ(V), the first term of eq:bandit_score. [blocks] -> [blocks].
+    """
     sigma = values.std()
     return (values - values.mean()) / sigma if sigma > SIGMA_FLOOR else np.zeros_like(values)
 
 
 def scores(values: Array, counts: Array, total_count: float, ucb_scale: float) -> Array:
-    """score_i = (V_i − μ(V)) / σ(V) + c·sqrt(log(1 + Σ_j N_j) / (1 + N_i)) (eq:bandit_score), [blocks] -> [blocks]."""
+    """Return the z-score of each block plus a bonus for rarely tried blocks.
+
+    score_i = (V_i − μ(V)) / σ(V) + c·sqrt(log(1 + Σ_j N_j) / (1 + N_i)) (eq:bandit_score). [blocks] -> [blocks].
+    """
     bonus: Array = ucb_scale * np.sqrt(np.log1p(total_count) / (1.0 + counts))
     return standardize(values) + bonus
 
 
 def top_blocks(score: Array, count: int, rng: np.random.Generator) -> Array:
-    """mode argmax: the blocks of the top-d scores, ties in random order."""
+    """Return the d blocks with the highest scores, with ties in random order (mode argmax)."""
     shuffled = rng.permutation(len(score))
     return shuffled[np.argsort(-score[shuffled], kind="stable")[:count]]
 
 
 def random_blocks(score: Array, count: int, rng: np.random.Generator) -> Array:
-    """mode random: d blocks without replacement, scores as logits (the Gumbel top-d trick)."""
+    """Draw d blocks without replacement, with scores as logits by the Gumbel top-d trick (mode random)."""
     return np.argsort(-(score + rng.gumbel(size=len(score))), kind="stable")[:count]
 
 
 @dataclass
 class TileBandit:
-    """The bandit B: a few numbers, and w and N."""
+    """The bandit B: its settings, and the value (w) and count (N) of each tile."""
 
     mode: Literal["argmax", "random"]
     learning_rate: float
@@ -69,18 +75,25 @@ class TileBandit:
         self.counts = np.zeros(num_tiles)
 
     def values(self) -> Array:
-        """V_i = mean of w over the tiles of block i (eq:bandit_eval); one tiling per bandit, so one tile. [blocks]."""
+        """Return the value of each block, which is the mean over its tiles.
+
+        V_i = mean of w over the tiles of block i (eq:bandit_eval). [blocks].
+        A bandit has one tiling, so a block has one tile.
+        """
         return self.weights[self.tile_of_block]
 
     def block_counts(self) -> Array:
-        """N_i, the count of the tile that holds block i. [blocks]."""
+        """Return the count of each block's tile (N_i), [blocks]."""
         return self.counts[self.tile_of_block]
 
     def estimates(self) -> Array:
-        """What each block's return is believed to be, [blocks], NaN where never tried.
+        """Return each block's estimated return without the bias of its start at 0, [blocks].
 
-        w starts at 0 and forgets it only by (1 − lr)^N, so a rarely tried tile still leans to 0: a lure where returns
-        are negative. Division by 1 − (1 − lr)^N removes that lean. Proposals use V as printed; this serves evaluation.
+        Untried blocks are NaN.
+
+        w starts at 0, and that start decays only as (1 − lr)^N. A rarely tried tile is therefore biased toward 0, which
+        looks good if returns are negative. Dividing by 1 − (1 − lr)^N removes the bias. Only evaluation and logs use
+        this. Proposals use V as printed.
         """
         with np.errstate(invalid="ignore"):
             estimate = self.weights / (1.0 - (1.0 - self.learning_rate) ** self.counts)
@@ -90,12 +103,15 @@ class TileBandit:
         return scores(self.values(), self.block_counts(), self.counts.sum(), ucb_scale)
 
     def candidates(self, score: Array, rng: np.random.Generator) -> Array:
-        """d candidate blocks out of the scores, in this bandit's mode."""
+        """Choose d candidate blocks by score, in this bandit's mode."""
         choose = top_blocks if self.mode == "argmax" else random_blocks
         return choose(score, self.num_candidates, rng)
 
     def update(self, block: int, target: float) -> None:
-        """w_j ← w_j + lr·(g − V_i), N_j ← N_j + 1 (eq:bandit_update), with j the tile of block i."""
+        """Move the value of a block's tile toward the return, and count the episode.
+
+        w_j ← w_j + lr·(g − V_i), N_j ← N_j + 1 (eq:bandit_update), where j is the tile of block i.
+        """
         tile = self.tile_of_block[block]
         self.weights[tile] += self.learning_rate * (target - self.weights[tile])
         self.counts[tile] += 1.0

@@ -1,4 +1,7 @@
-"""X: which acted sequences are trained when (numbers only), and where their arrays are kept. Needs no torch."""
+"""The training data (X): a replay schedules the sequences, and a store keeps their arrays.
+
+This package does not import torch.
+"""
 
 from gdi.data.base import Draws, Replay, collector_state, join_draws, load_collector_state
 from gdi.data.factory import make_replay

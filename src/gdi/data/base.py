@@ -1,4 +1,4 @@
-"""What the loop asks of a replay. A replay deals in numbers, and whoever trains has the arrays."""
+"""The interface of a replay. It schedules sequences by number and does not hold their arrays."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from gdi.types import Array, State
 
 @dataclass(frozen=True)
 class Draws:
-    """All batches of an iteration, drawn before any is learned; batch u is ``bounds[u]`` to ``bounds[u + 1]``.
+    """All batches of an iteration, drawn before any of them is trained.
 
-    A draw is a column of a window, and windows are named by keys that are never used again.
+    Batch u consists of the draws from ``bounds[u]`` to ``bounds[u + 1]``. A draw is a column of a window. Windows have
+    keys, and a key is never used again.
     """
 
     key: Array  # [draws] int64
@@ -26,9 +27,9 @@ class Draws:
         return len(self.bounds) - 1
 
     def batch(self, number: int, rank: int = 0, size: int = 1) -> list[tuple[int, Array]]:
-        """(key, columns) of one batch, or of the part of it that one of ``size`` learners trains.
+        """Return (key, columns) of one batch, or of the part that one of ``size`` learners trains.
 
-        Parts are as equal as can be, and none is lost. Neighbors with the same key come together.
+        The parts are as equal as possible and cover the batch. Adjacent draws with the same key form one entry.
         """
         first, count = int(self.bounds[number]), int(self.bounds[number + 1] - self.bounds[number])
         begin, end = first + rank * count // size, first + (rank + 1) * count // size
@@ -41,45 +42,49 @@ class Draws:
 
 
 def join_draws(parts: list[Draws]) -> Draws:
-    """Their batches, one after the other."""
+    """Concatenate the batches of several draws."""
     sizes = np.concatenate([np.diff(part.bounds) for part in parts])
     key, column = (np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "column"))
     return Draws(key, column, np.concatenate([[0], np.cumsum(sizes)]))
 
 
 class Replay(Protocol):
-    """Says what is trained next. A draw is in flight until it is learned."""
+    """A schedule of the sequences to train. A draw is in flight until it is reported as learned."""
 
     @property
     def has_room(self) -> bool:
-        """Back-pressure: false while a whole batch waits to be trained."""
+        """False while a whole batch waits to be trained, so that sampling does not run ahead."""
         ...
 
     @property
     def waiting(self) -> int:
-        """Draws that are due and not learned."""
+        """Number of draws that are due and not learned."""
         ...
 
     def add(self, num_sequences: int) -> int:
-        """Take a new window; returns its key. Call it only when ``has_room``."""
+        """Add a new window and return its key. Call it only if ``has_room`` is true."""
         ...
 
     def due(self, *, last: bool) -> Draws:
-        """Every whole batch that is due, now in flight; ``last``: no window will come any more, so everything is."""
+        """Return every whole batch that is due, and mark it as in flight.
+
+        With ``last`` no window follows, so all remaining draws are due.
+        """
         ...
 
     def learned(self, batches: int) -> None:
-        """The oldest so many batches in flight are done, the one that raised an error included."""
+        """Mark the oldest batches in flight as done, including one that raised an error."""
         ...
 
     def kept(self) -> list[int]:
-        """Keys of the windows that are still needed, oldest first."""
+        """Return the keys of the windows that are still needed, oldest first."""
         ...
 
     def state_dict(self) -> State:
-        """Numbers only. Batches in flight count as due, so a run that is resumed trains what nobody has learned.
+        """Return the schedule without arrays.
 
-        "windows" holds an entry per kept window, by its key.
+        Batches in flight count as due, because a resumed run must train every batch that was not learned. "windows" has
+        one entry per kept window, by its key.
         """
         ...
 
@@ -87,13 +92,13 @@ class Replay(Protocol):
 
 
 def collector_state(replay: Replay, arrays: Mapping[int, dict[str, Array]]) -> State:
-    """A replay and the arrays of its windows under the names of a checkpoint, for every runtime."""
+    """Return a replay and the arrays of its windows in the checkpoint format that all runtimes share."""
     state = replay.state_dict()
     windows = {key: {**kept, "arrays": arrays[int(key)]} for key, kept in state["windows"].items()}
     return {**state, "windows": windows}
 
 
 def load_collector_state(replay: Replay, state: State) -> dict[int, dict[str, Array]]:
-    """The inverse: load the replay; returns the arrays of its windows by key, oldest first."""
+    """Load a replay from ``collector_state``. Return the arrays of its windows by key, oldest first."""
     replay.load_state_dict(state)
     return {key: state["windows"][str(key)]["arrays"] for key in replay.kept()}

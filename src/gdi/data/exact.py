@@ -1,8 +1,9 @@
 """Exact replay: each sequence is trained exactly R times, and then dropped.
 
-With ``replay`` R and ``replay_span_windows`` W, the uses of a window are due when it is 0, W/R, 2W/R, ... windows old:
-the first at once, the others spread over the next W windows. Nothing older than W windows is ever trained, so memory
-holds at most W of them, and those of an unfinished batch. What falls due together is shuffled and cut into batches.
+With ``replay`` R and ``replay_span_windows`` W, the uses of a window are due when it is 0, W/R, 2W/R, ... windows old.
+The first use is due at once, and the others are spread over the next W windows. No use falls due after W windows, so
+memory holds at most W of them, plus those of an unfinished batch. Uses that fall due together are shuffled and split
+into batches.
 """
 
 from __future__ import annotations
@@ -17,27 +18,27 @@ NO_USES = np.zeros((0, 2), np.int64)
 
 
 class ExactReplay:
-    """Numbers of windows in, numbers of batches out."""
+    """A replay in which every sequence is used exactly R times."""
 
     def __init__(self, config: ExactReplayConfig, rng: np.random.Generator) -> None:
         self._batch_size = config.batch_size_sequences
         self._replay = config.replay
         self._span = config.replay_span_windows
         self._rng = rng
-        self._added = 0  # windows so far: the clock by which uses fall due, and the next window's key
-        self._num_sequences: dict[int, int] = {}  # by key, of the windows still needed
+        self._added = 0  # number of windows so far, which sets when uses fall due and is the next window's key
+        self._num_sequences: dict[int, int] = {}  # by key, for the windows still needed
         self._uses_scheduled: dict[int, int] = {}
-        self._due: Array = NO_USES  # [uses, (key, column)], in the order they will be trained
-        self._in_flight: list[Array] = []  # batches handed out, each [uses, (key, column)] in draw order
+        self._due: Array = NO_USES  # [uses, (key, column)], in training order
+        self._in_flight: list[Array] = []  # batches returned by ``due``, each [uses, (key, column)] in draw order
         self._finished = False
 
     def add(self, num_sequences: int) -> int:
-        """Take a new window, and schedule every use that falls due at its arrival.
+        """Add a new window, and schedule every use that falls due at its arrival.
 
-        Call it only when ``has_room``: the replay holds what it promised to train, and drops nothing.
+        Call it only if ``has_room`` is true, because the replay never drops a use that it scheduled.
         """
         if not self.has_room:
-            raise RuntimeError("the replay is full: train what is due before adding more")
+            raise RuntimeError("the replay is full: train the due batches before you add a window.")
         key = self._added
         self._num_sequences[key] = num_sequences
         self._uses_scheduled[key] = 0
@@ -46,7 +47,7 @@ class ExactReplay:
         return key
 
     def _schedule(self) -> None:
-        # Pass by pass, so that uses of one sequence that fall due together are a whole pass apart.
+        # Schedule pass by pass. Uses of one sequence that fall due together are then a whole pass apart.
         while fallen_due := [key for key in self._num_sequences if self._is_due(key)]:
             counts = [self._num_sequences[key] for key in fallen_due]
             columns = np.concatenate([np.arange(count) for count in counts])
@@ -56,7 +57,7 @@ class ExactReplay:
                 self._uses_scheduled[key] += 1
 
     def _is_due(self, key: int) -> bool:
-        """Use k of a window is due at age ⌊k·W/R⌋."""
+        """Return whether the window's next use k is due, which is at age ⌊k·W/R⌋."""
         use, age = self._uses_scheduled[key], self._added - 1 - key
         return use < self._replay and use * self._span // self._replay <= age
 
@@ -69,7 +70,7 @@ class ExactReplay:
         return len(self._due) + sum(map(len, self._in_flight))
 
     def due(self, *, last: bool) -> Draws:
-        """Every whole batch; ``last`` gives all remaining uses, in the order in which they would have fallen due."""
+        """Return every whole batch; ``last`` adds all remaining uses in the order they would fall due."""
         if last:
             self._finish()
         size = self._batch_size
@@ -98,7 +99,7 @@ class ExactReplay:
         return list(self._num_sequences)
 
     def state_dict(self) -> State:
-        """What is in flight counts as due: nobody has learned it."""
+        """Return the schedule; batches in flight count as due, because they were not learned."""
         return {
             "rng": self._rng.bit_generator.state,
             "added": self._added,
@@ -118,6 +119,6 @@ class ExactReplay:
 
 
 def _by_window(batch: Array) -> Array:
-    """Columns of one window together, windows in the order of their first draw: one copy per window gathers them."""
+    """Group a batch by window, in the order of first draws, so that one copy per window gathers it."""
     _, first, window = np.unique(batch[:, 0], return_index=True, return_inverse=True)
     return batch[np.argsort(first[window], kind="stable")]

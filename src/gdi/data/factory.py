@@ -1,4 +1,4 @@
-"""Builds the replay that a config asks for: one case per kind."""
+"""Construction of the replay that a config names."""
 
 from __future__ import annotations
 

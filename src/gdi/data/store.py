@@ -1,4 +1,4 @@
-"""The arrays of windows, where batches are gathered from them."""
+"""A store of window arrays, from which batches are gathered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gdi.types import Array, Batch, Window, gather_columns
 
 
 class WindowStore:
-    """Windows by key, as the actor wrote them."""
+    """The windows by key, as the actor wrote them."""
 
     def __init__(self) -> None:
         self._windows: dict[int, Window] = {}
@@ -25,11 +25,11 @@ class WindowStore:
         self._windows[key] = window
 
     def gather(self, draws: Draws, number: int) -> Batch:
-        """One batch as arrays."""
+        """Gather the arrays of one batch."""
         return gather_columns([(self._windows[key], columns) for key, columns in draws.batch(number)])
 
     def keep(self, keys: Iterable[int]) -> None:
-        """Drop all windows but these."""
+        """Keep only the windows with these keys."""
         self._windows = {key: self._windows[key] for key in keys}
 
     def arrays(self) -> dict[int, dict[str, Array]]:

@@ -1,4 +1,4 @@
-"""Environments, vectorised, all behind one small protocol."""
+"""Vectorized environments behind one small interface."""
 
 from gdi.envs.base import EnvSpec, VectorEnv
 from gdi.envs.registry import make_env

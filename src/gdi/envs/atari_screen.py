@@ -1,9 +1,9 @@
-"""One Atari game in colour, for videos: every emulator frame as it is shown, and beside it what the agent sees.
+"""One Atari game in color, for videos: every emulator frame, and the agent's observation.
 
-The vector environment that trains gives neither colours nor the frames that an action repeat skips. This is the same
-game once more on ale-py's plain interface, and it must stay the same game: for the same actions its observations,
-rewards and ends are byte for byte those of ``gdi.envs.atari.AtariEnv`` (tests/test_video.py). Only the no-ops are drawn
-by a generator of our own.
+The vector environment used for training returns neither colors nor the frames that an action repeat skips. This module
+runs the same game on ale-py's plain interface. For the same actions, its observations, rewards and ends must equal
+those of ``gdi.envs.atari.AtariEnv`` byte for byte (tests/test_video.py). Only the no-ops come from a different
+generator.
 """
 
 from __future__ import annotations
@@ -12,44 +12,47 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gdi.envs.protocols import Protocol
+from gdi.envs.protocols import AtariProtocol
 from gdi.scores.games import canonical_game
 from gdi.types import Array
 
 
-class ShownFrame(NamedTuple):
+class ScreenFrame(NamedTuple):
     """One emulator frame."""
 
     image: Array  # [height, width, 3] bytes, RGB
-    reward: float  # what this frame added to the score
+    reward: float  # points that this frame added to the score
 
 
 class ScreenStep(NamedTuple):
     """One step of one game."""
 
-    obs: Array  # [side, side] bytes: the single gray frame that the agent gets
+    obs: Array  # [side, side] bytes: the single gray frame that the agent receives
     reward: float
     terminated: bool
     truncated: bool
-    frames: list[ShownFrame]  # one per emulator frame played; fewer than the action repeat if the episode ended
+    frames: list[ScreenFrame]  # one per emulator frame played; fewer than the action repeat if the episode ended
 
 
 class AtariScreen:
-    """One copy of one game under a protocol. ``reset`` begins an episode, and must be called again after its end."""
+    """One copy of one game under a protocol. Call ``reset`` before every episode."""
 
     def __init__(
         self,
         env_id: str,
-        protocol: Protocol,
+        protocol: AtariProtocol,
         rng: np.random.Generator,
         emulator_seed: int,
         max_episode_steps: int = 0,
     ) -> None:
-        """``rng`` draws the no-ops; ``emulator_seed``, 31 bits, is for the sticky actions, which ALE draws itself."""
+        """Load the game; ``rng`` draws the no-ops.
+
+        ALE draws the sticky actions itself, from ``emulator_seed``, which has 31 bits.
+        """
         from ale_py import ALEInterface, LoggerMode, roms
 
         if protocol.life_information or protocol.clip_rewards or protocol.fire_on_reset:
-            raise ValueError(f"AtariScreen does not know all settings of protocol {protocol.name!r}")
+            raise ValueError(f"AtariScreen does not know all settings of protocol {protocol.name!r}: use another one.")
         self.protocol = protocol
         self._rng = rng
         self._cut_steps, self._stuck_steps = protocol.cut_steps(max_episode_steps), protocol.stuck_steps
@@ -58,7 +61,7 @@ class AtariScreen:
         self._ale.setFloat("repeat_action_probability", protocol.sticky_action_prob)
         self._ale.setInt("random_seed", emulator_seed)
         rom = roms.get_rom_path(canonical_game(env_id))
-        assert rom is not None  # ale-py brings the games of the benchmark
+        assert rom is not None  # ale-py contains all games of the benchmark
         self._ale.loadROM(rom)
         full = protocol.full_action_space
         self._actions = self._ale.getLegalActionSet() if full else self._ale.getMinimalActionSet()
@@ -68,28 +71,28 @@ class AtariScreen:
         self.image_shape = (int(height), int(width), 3)
 
     def reset(self) -> ScreenStep:
-        """Begin an episode; the one frame shown is the first that the agent sees, after the no-ops."""
+        """Start an episode and return its first frame, which follows the no-ops."""
         self._ale.reset_game()
         for _ in range(self._draw_noops()):
             self._ale.act(self._noop)
             if self._ale.game_over():
                 self._ale.reset_game()
-        # No-ops are not steps, and do not count towards the cut.
+        # No-ops are not steps, so they do not count toward the episode limit.
         self._steps = self._steps_without_reward = 0
         self._newest: Array = self._ale.getScreenGrayscale()
         self._before: Array = np.zeros_like(self._newest)
-        return ScreenStep(self._observe(), 0.0, False, False, [ShownFrame(self._ale.getScreenRGB(), 0.0)])
+        return ScreenStep(self._observe(), 0.0, False, False, [ScreenFrame(self._ale.getScreenRGB(), 0.0)])
 
     def step(self, action: int) -> ScreenStep:
-        """``action`` counts from 0 in the protocol's action set."""
+        """Play one step; ``action`` counts from 0 in the protocol's action set."""
         frames = []
         over = False
         for frames_left in range(self.protocol.action_repeat, 0, -1):
             reward = float(self._ale.act(self._actions[action]))
-            frames.append(ShownFrame(self._ale.getScreenRGB(), reward))
+            frames.append(ScreenFrame(self._ale.getScreenRGB(), reward))
             over = self._ale.game_over()
             if over:
-                break  # before the screen is taken: so ALE does, and an episode's last observation shows it
+                break  # as in ALE, the last observation of an episode does not include this frame
             if frames_left == 2:
                 self._before = self._ale.getScreenGrayscale()
             elif frames_left == 1:
@@ -106,7 +109,7 @@ class AtariScreen:
         return int(self._rng.integers(1, most, endpoint=True)) if most else 0
 
     def _observe(self) -> Array:
-        """The last two screens max-pooled and made small. The pooled one is kept, because ALE keeps it."""
+        """Max-pool the last two screens and shrink them. The pooled screen is kept, because ALE keeps it."""
         import cv2
 
         self._newest = np.maximum(self._newest, self._before)
@@ -114,7 +117,7 @@ class AtariScreen:
         return np.asarray(cv2.resize(self._newest, (side, side), interpolation=cv2.INTER_AREA))
 
 
-def seeded_screen(env_id: str, protocol: Protocol, seed: int, max_episode_steps: int = 0) -> AtariScreen:
-    """A game in which all chance comes from one seed."""
+def seeded_screen(env_id: str, protocol: AtariProtocol, seed: int, max_episode_steps: int = 0) -> AtariScreen:
+    """Make a game whose randomness comes from one seed."""
     rng = np.random.default_rng(seed)
     return AtariScreen(env_id, protocol, rng, int(rng.integers(2**31)), max_episode_steps)

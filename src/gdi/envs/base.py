@@ -1,4 +1,4 @@
-"""The protocol every environment is brought to: N copies, discrete actions, next-step reset."""
+"""The interface of all environments: N copies, discrete actions, and a reset on the next step."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from gdi.types import Array, State
 
 
 class EnvSpec(NamedTuple):
-    """What a network must know of an environment."""
+    """The properties of an environment that a network needs."""
 
     observation_shape: tuple[int, ...]  # as the network sees it: [n] for vectors, [height, width, channel] for images
     observation_dtype: np.dtype[np.generic]
     num_actions: int
     frames_per_step: int = 1  # emulator frames that one step advances
-    first_action: int = 0  # the environment's own name of action 0; a VectorEnv counts from 0
-    frame_stack: int = 1  # above 1: a step gives one frame, [height, width], and this many are stacked as channels
+    first_action: int = 0  # the environment's own number of its first action; a VectorEnv counts from 0
+    frame_stack: int = 1  # if above 1, a step returns one frame, [height, width], and so many become channels
 
     @property
     def frame_shape(self) -> tuple[int, ...]:
-        """Shape of what one step gives, and of what is stored."""
+        """Shape of the observation that one step returns and that is stored."""
         return self.observation_shape if self.frame_stack == 1 else self.observation_shape[:-1]
 
 
@@ -37,27 +37,27 @@ class StepResult(NamedTuple):
 class VectorEnv(Protocol):
     """N environments that reset on the step after an episode's last one.
 
-    An environment that ended at step t answers step t + 1 by ignoring its action and returning the first observation of
-    the next episode, with reward 0. Arrays that were returned are never written again.
+    If an episode ended at step t, step t + 1 ignores its action. It returns the first observation of the next episode
+    and reward 0. Returned arrays are never written again.
     """
 
     spec: EnvSpec
     num_envs: int
 
     def reset(self, seed: int) -> Array:
-        """Start all environments afresh from the seed; returns the first observations, [N, *frame]."""
+        """Restart all environments from the seed. Return the first observations, [N, *frame]."""
         ...
 
     def step(self, action: Array) -> StepResult:
-        """action [N] int64."""
+        """Play one step of all environments; ``action`` is [N] int64."""
         ...
 
     def state_dict(self) -> State | None:
-        """Everything needed to continue exactly here, or None if the environment cannot tell."""
+        """Return everything needed to continue exactly here, or None if the environment cannot be saved."""
         ...
 
     def load_state_dict(self, state: State) -> Array:
-        """Continue from ``state_dict``; returns the current observations."""
+        """Continue from ``state_dict``. Return the current observations."""
         ...
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment with discrete actions and array observations, through Gymnasium's own vector API."""
+"""Any Gymnasium environment with discrete actions and array observations, by Gymnasium's vector API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 
 from gdi.envs import minatar
 from gdi.envs.base import EnvSpec, StepResult
-from gdi.errors import UserError, nearest
+from gdi.errors import UserError, did_you_mean
 from gdi.scores.games import GAMES
 from gdi.types import Array, State
 
@@ -23,15 +23,15 @@ def _make(env_id: str, num_envs: int, max_episode_steps: int) -> Any:
     if ":" in env_id:
         if not all(name.isidentifier() for name in module.split(".")):
             raise UserError(
-                f"environment {env_id!r}: {module!r} is no module's name; an environment of your own module is named "
+                f"environment {env_id!r}: {module!r} is not a valid module name: write your own environment as "
                 "module:Name-v0."
             )
         try:
             import_module(module)
         except ModuleNotFoundError as error:
             raise UserError(
-                f"environment {env_id!r}: there is no module {error.name!r} to import: "
-                "install it, or add its folder to PYTHONPATH."
+                f"environment {env_id!r}: there is no module {error.name!r}: install it, or add its folder to "
+                "PYTHONPATH."
             ) from None
         except (ImportError, SyntaxError) as error:
             raise UserError(f"environment {env_id!r}: {module} cannot be imported: {_one_line(error)}.") from None
@@ -46,11 +46,11 @@ def _make(env_id: str, num_envs: int, max_episode_steps: int) -> Any:
     except (gymnasium.error.NameNotFound, gymnasium.error.NamespaceNotFound, gymnasium.error.VersionNotFound):
         known = [*gymnasium.registry, *minatar.IDS, *GAMES]
         raise UserError(
-            f"unknown environment {env_id!r}.{nearest(env_id, known)} An environment of your own module is named "
+            f"unknown environment {env_id!r}.{did_you_mean(env_id, known)} Write your own environment as "
             "module:Name-v0."
         ) from None
     except (gymnasium.error.Error, ImportError, TypeError, ValueError, OSError) as error:
-        # Raised by an environment's own constructor, or by what it needs and does not find.
+        # The constructor of the environment may raise these, for example if a package is missing.
         raise UserError(f"cannot make environment {env_id!r}: {type(error).__name__}: {_one_line(error)}") from None
 
 
@@ -59,30 +59,33 @@ def _one_line(error: Exception) -> str:
 
 
 def observation_spec(env_id: str, space: gymnasium.Space[Any]) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
-    """Shape and dtype as the network sees them: vectors float32; images (three axes, or two of bytes) as they are."""
+    """Return the shape and dtype that the network receives.
+
+    Vectors become float32. Images, which have three axes, or two axes of bytes, keep their shape.
+    """
     if not isinstance(space, gymnasium.spaces.Box):
         raise UserError(
-            f"{env_id} has observations {type(space).__name__}; supported are Box vectors and images: wrap it, for "
-            "example with gymnasium.wrappers.FlattenObservation."
+            f"{env_id} has {type(space).__name__} observations, but only Box vectors and images are supported: wrap "
+            "it, for example with gymnasium.wrappers.FlattenObservation."
         )
     shape = tuple(int(n) for n in space.shape)
     if not shape or math.prod(shape) == 0:
-        raise UserError(f"{env_id} has empty observations, of shape {shape}.")
+        raise UserError(f"{env_id} has empty observations of shape {shape}: wrap it, or fix its observation space.")
     if len(shape) == 2 and space.dtype == np.uint8:
         shape = (*shape, 1)  # a gray image
     if len(shape) != 3:
         return (math.prod(shape),), np.dtype(np.float32)
     if 2 * shape[0] < min(shape[1:]):
         raise UserError(
-            f"{env_id} has images of shape {shape}, channel first; supported is (height, width, channel): wrap it with "
-            "gymnasium.wrappers.TransformObservation."
+            f"{env_id} has images of shape {shape}, channel first, but only (height, width, channel) is supported: "
+            "wrap it with gymnasium.wrappers.TransformObservation."
         )
     is_bytes = space.dtype in (np.uint8, np.bool_)
     return shape, np.dtype(space.dtype if is_bytes else np.float32)
 
 
 class GymnasiumEnv:
-    """N copies under Gymnasium's SyncVectorEnv, in its next-step reset mode."""
+    """N copies in Gymnasium's SyncVectorEnv, with its next-step reset mode."""
 
     def __init__(self, env_id: str, num_envs: int, max_episode_steps: int = 0) -> None:
         self._env = _make(env_id, num_envs, max_episode_steps)
@@ -92,8 +95,8 @@ class GymnasiumEnv:
         if not isinstance(action_space, gymnasium.spaces.Discrete):
             self._env.close()
             raise UserError(
-                f"{env_id} has actions {type(action_space).__name__}; GDI chooses among discrete actions, so it needs "
-                "a Discrete action space."
+                f"{env_id} has {type(action_space).__name__} actions, but only Discrete actions are supported: use "
+                "another environment, or wrap it."
             )
         try:
             shape, dtype = observation_spec(env_id, self._env.single_observation_space)
@@ -103,32 +106,34 @@ class GymnasiumEnv:
         self.spec = EnvSpec(shape, dtype, int(action_space.n), first_action=int(action_space.start))
 
     def _obs(self, obs: Array) -> Array:
-        self._refuse_non_finite("an observation", obs)
-        # SyncVectorEnv copies its buffer on return, so a view of it stays as it is.
+        self._check_finite("an observation", obs)
+        # SyncVectorEnv returns a copy of its buffer, so a view of it does not change later.
         return obs.reshape(self.num_envs, *self.spec.observation_shape).astype(self.spec.observation_dtype, copy=False)
 
-    def _refuse_non_finite(self, what: str, values: Array) -> None:
-        # One NaN would stay in the controller's estimates, and blind it for the rest of the run.
+    def _check_finite(self, what: str, values: Array) -> None:
+        # One NaN would stay in the controller's estimates and make them useless for the rest of the run.
         if not np.isfinite(values).all():
-            raise UserError(f"environment {self._id!r} gave {what} that is not finite: mend it, or wrap it.")
+            raise UserError(
+                f"environment {self._id!r} returned {what} that is NaN or infinite: fix the environment, or wrap it."
+            )
 
     def reset(self, seed: int) -> Array:
-        # A child seed per copy: Gymnasium's own rule (seed + i) would give run 1 and run 2 all but one copy in common.
+        # Each copy gets a child seed, because with Gymnasium's rule (seed + i), runs 1 and 2 would share all but one.
         seeds = [int(s) for s in np.random.SeedSequence(seed).generate_state(self.num_envs)]
         obs, _ = self._env.reset(seed=seeds)
         return self._obs(obs)
 
     def step(self, action: Array) -> StepResult:
         obs, reward, terminated, truncated, _ = self._env.step(action + self.spec.first_action)
-        self._refuse_non_finite("a reward", reward)
-        # Some environments set both flags at once; the end of the world is the stronger word.
+        self._check_finite("a reward", reward)
+        # Some environments set both flags at once. Termination takes precedence.
         return StepResult(self._obs(obs), reward.astype(np.float32), terminated, truncated & ~terminated)
 
     def state_dict(self) -> State | None:
-        return None  # Gymnasium has no way to save an environment
+        return None  # Gymnasium cannot save an environment
 
     def load_state_dict(self, state: State) -> Array:
-        raise ValueError("a Gymnasium environment cannot be restored; reset it instead")
+        raise ValueError("a Gymnasium environment cannot be restored: reset it instead.")
 
     def close(self) -> None:
         self._env.close()

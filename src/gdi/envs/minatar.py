@@ -1,8 +1,8 @@
-"""MinAtar's five games, stepped directly: a Gymnasium wrapper around each copy would cost more than the game itself.
+"""MinAtar's five games, without Gymnasium's wrappers, which would cost more than the games.
 
-``-v0`` has all six actions, ``-v1`` the minimal set; sticky actions (0.1) and difficulty ramping are the package's
-defaults, written out. A skilled Breakout agent never loses the ball, so episodes are cut (truncated) at 5,000 steps
-unless told otherwise.
+``-v0`` has all six actions, and ``-v1`` has the minimal set. Sticky actions (0.1) and difficulty ramping are the
+package's defaults, which this module sets explicitly. A skilled Breakout agent never loses the ball, so episodes are
+truncated at 5,000 steps unless the config sets another limit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gdi.envs.base import EnvSpec, StepResult
-from gdi.errors import UserError, nearest
+from gdi.errors import UserError, did_you_mean
 from gdi.types import Array, State
 
 GAMES = {
@@ -30,12 +30,14 @@ MAX_EPISODE_STEPS = 5000
 
 
 class MinAtarEnv:
-    """N copies of one game; observations are [10, 10, channels] booleans."""
+    """N copies of one game whose observations are [10, 10, channels] booleans."""
 
     def __init__(self, env_id: str, num_envs: int, max_episode_steps: int = 0) -> None:
         match = re.fullmatch(r"MinAtar/(\w+)-v([01])", env_id)
         if match is None or match.group(1) not in GAMES:
-            raise UserError(f"unknown environment {env_id!r}.{nearest(env_id, IDS)} MinAtar has {', '.join(GAMES)}.")
+            raise UserError(
+                f"unknown environment {env_id!r}.{did_you_mean(env_id, IDS)} MinAtar has {', '.join(GAMES)}."
+            )
         from minatar import Environment
 
         self.num_envs = num_envs
@@ -106,7 +108,7 @@ class MinAtarEnv:
 
 
 def _game_state(game: Any) -> State:
-    """A game is plain attributes: numbers, lists of them, arrays, and a generator shared with its wrapper."""
+    """Return the state of a game: numbers, lists, arrays, and a generator shared with its wrapper."""
     _, keys, position, has_gauss, cached = game.random.get_state()
     own = {name: value for name, value in vars(game.env).items() if name not in ("random", "channels", "action_map")}
     return {
@@ -130,7 +132,7 @@ def _set_game_state(game: Any, state: State) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy scalars inside MinAtar's lists become Python numbers, which a checkpoint can hold."""
+    """Convert NumPy scalars inside MinAtar's lists to Python numbers, which a checkpoint can hold."""
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value

@@ -1,4 +1,4 @@
-"""One spelling per environment: ``pong``, ``Pong-v5`` and ``ALE/Pong-v5`` are the same game."""
+"""Canonical ids of environments: ``pong``, ``Pong-v5`` and ``ALE/Pong-v5`` name the same game."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ATARI = "ALE/"
 
 
 def atari_id(game: str) -> str:
-    """``ms_pacman`` -> ``ALE/MsPacman-v5``."""
+    """Return the id of a game, such as ``ALE/MsPacman-v5`` for ``ms_pacman``."""
     return f"{ATARI}{''.join(word.capitalize() for word in game.split('_'))}-v5"
 
 
@@ -18,12 +18,14 @@ def is_atari(env_id: str) -> bool:
 
 
 def canonical_env_id(env_id: str) -> str:
-    """The id as it is kept; any usual spelling of one of the 57 Atari games becomes ``ALE/Name-v5``.
+    """Return the canonical id: all common spellings of the 57 Atari games become ``ALE/Name-v5``.
 
-    An ``ALE/`` id that names no such game is a UserError with the nearest names; what is no Atari game stays as it is.
+    Other ids stay unchanged. Raise UserError with the nearest names if an ``ALE/`` id is not one of the games.
     """
     if "-ram" in env_id.lower() and (env_id.upper().startswith(ATARI) or find_game(env_id) in GAMES):
-        raise UserError(f"{env_id} shows the console's memory; here Atari games are images, such as ALE/Pong-v5.")
+        raise UserError(
+            f"{env_id} has RAM observations, which are not supported: use the image version, such as ALE/Pong-v5."
+        )
     if env_id.upper().startswith(ATARI):
         return atari_id(canonical_game(env_id))
     if "/" in env_id or ":" in env_id or find_game(env_id) not in GAMES:

@@ -1,4 +1,4 @@
-"""From an environment's id to N running copies of it."""
+"""Construction of N copies of an environment from its id."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from gdi.errors import UserError
 
 
 def make_env(config: EnvConfig, num_envs: int | None = None, threads: int = 0) -> VectorEnv:
-    """The environment that the id names, ``num_envs`` copies (by default the config's); UserError if there is none.
+    """Make ``num_envs`` copies of the environment (by default as many as the config says).
 
-    ``threads`` (0: all cores) is for environments that step in threads of their own.
+    Raise UserError if the id names no environment. ``threads`` (0 means all cores) applies to environments that step in
+    their own threads.
     """
     count = config.num_envs if num_envs is None else num_envs
     if (canonical := canonical_env_id(config.id)) != config.id:
-        # Some of these spellings also name environments of ale-py's own, with its own defaults.
-        raise UserError(f"{config.id} is an Atari game: name it {canonical}, with a protocol.")
+        # Some of these spellings also name ale-py's own environments, which have other defaults.
+        raise UserError(f"{config.id} is an Atari game: name it {canonical} and set --env.protocol.")
     family = config.id.partition("/")[0]
     if config.protocol and not is_atari(config.id):
-        raise UserError(f"--env.protocol {config.protocol} is for Atari games, and {config.id} is none: drop it.")
+        raise UserError(
+            f"--env.protocol {config.protocol} applies only to Atari games, and {config.id} is not one: drop it."
+        )
     if family == "MinAtar":
         from gdi.envs.minatar import MinAtarEnv
 

@@ -1,10 +1,10 @@
-"""Environments whose right answers are known by arithmetic. They exist for tests, and for trying a controller.
+"""Environments with solutions known by arithmetic, for tests and for trying out a controller.
 
-``Toy/Counting-v0``: the observation is [episode number, step in episode, 0]; the reward is the step count. Episodes
-last 5 steps + copy number, ending in turn by termination and truncation, so any off-by-one shows in a number.
-``Toy/Chain-v0``: walk right 8 cells for reward 1; any left step returns to the start.
-``Toy/Surface-v0``: 20 steps of two actions, and a return that peaks at a known rate of action 1: the known return
-surface over ε and temperature that a controller must climb.
+``Toy/Counting-v0``: the observation is [episode number, step in episode, 0], and the reward is the step count. Episodes
+last 5 steps + copy number. They end alternately by termination and truncation, so any off-by-one error shows up.
+``Toy/Chain-v0``: the agent walks right 8 cells for reward 1, and any left step returns it to the start.
+``Toy/Surface-v0``: an episode has 20 steps of two actions, and its return peaks at a known rate of action 1. The return
+is thus a known surface over ε and temperature, on which a controller must find the peak.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Protocol
 import numpy as np
 
 from gdi.envs.base import EnvSpec, StepResult
-from gdi.errors import UserError, nearest
+from gdi.errors import UserError, did_you_mean
 from gdi.types import Array, State
 
 
 class Rules(Protocol):
-    """One toy's rules, for N copies at once."""
+    """The rules of one toy, for N copies at once."""
 
     features: int
     num_actions: int
@@ -27,7 +27,7 @@ class Rules(Protocol):
     def observe(self, toy: ToyEnv) -> Array: ...
 
     def play(self, toy: ToyEnv, action: Array) -> tuple[Array, Array, Array]:
-        """-> reward, terminated, truncated, each [N]."""
+        """Return reward, terminated and truncated, each [N]."""
         ...
 
 
@@ -55,7 +55,7 @@ class Chain:
 
 
 class Surface:
-    """Reward 1 − |rate − target|: the rate of action 1 over the 20 steps of an episode, paid at its end."""
+    """A toy that pays 1 − |rate − target| at the end, for the rate of action 1 over the 20 steps."""
 
     features, num_actions, target, steps = 1, 2, 0.8, 20
 
@@ -73,7 +73,7 @@ TOYS: dict[str, type[Rules]] = {"Toy/Counting-v0": Counting, "Toy/Chain-v0": Cha
 
 
 class ToyEnv:
-    """N copies of one toy: episode number, clock and position per copy."""
+    """N copies of one toy, each with an episode number, a clock and a position."""
 
     def __init__(self, rules: Rules, num_envs: int, max_episode_steps: int = 0) -> None:
         self.rules = rules
@@ -122,10 +122,10 @@ class ToyEnv:
         return self._observe()
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because a toy holds no resources."""
 
 
 def make_toy(env_id: str, num_envs: int, max_episode_steps: int = 0) -> ToyEnv:
     if env_id not in TOYS:
-        raise UserError(f"unknown environment {env_id!r}.{nearest(env_id, TOYS)} Toys are {', '.join(TOYS)}.")
+        raise UserError(f"unknown environment {env_id!r}.{did_you_mean(env_id, TOYS)} Toys are {', '.join(TOYS)}.")
     return ToyEnv(TOYS[env_id](), num_envs, max_episode_steps)

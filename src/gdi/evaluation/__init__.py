@@ -1,4 +1,4 @@
-"""Evaluation in environments of its own."""
+"""Evaluation in separate environments."""
 
 from gdi.evaluation.evaluator import Evaluation, Evaluator
 from gdi.evaluation.normalized import normalized_scores, report_of

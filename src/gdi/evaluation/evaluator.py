@@ -1,4 +1,7 @@
-"""The evaluator: separate environments, λ from the controller without its bonus, raw undiscounted returns."""
+"""The evaluator: it plays separate environments and reports raw, undiscounted returns.
+
+The controller chooses λ without its exploration bonus.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,19 @@ from gdi.envs.base import StepResult, VectorEnv
 from gdi.envs.names import is_atari
 from gdi.types import Array, Index
 
-# An environment without a time limit of its own must not hang an evaluation: 30 minutes of Atari at 15 steps a second.
+# An environment without its own time limit must not hang an evaluation. The limit is 30 minutes of Atari at 15 steps
+# per second.
 MAX_EPISODE_STEPS = 27_000
-NEVER_STEPS = 1 << 62
+NO_STEP_LIMIT = 1 << 62
 MAX_ENVS = 32
 
-# propose(env, rng): λ of the next episode of an environment.
+# propose(env, rng) returns λ for the next episode of an environment.
 ProposeBest = Callable[[int, np.random.Generator], Index]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Returns of whole episodes, summarized."""
+    """A summary of the returns of whole episodes."""
 
     env: str
     episodes: int
@@ -36,8 +40,8 @@ class Evaluation:
     max: float
     std: float
     length_mean_steps: float
-    cut_episodes: int  # did not end by themselves; their environments play no further episode
-    protocol: str = ""  # Atari: how the games were presented and cut
+    cut_episodes: int  # episodes that did not end by themselves; their environments play no further episode
+    protocol: str = ""  # the Atari protocol, or empty
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -57,13 +61,13 @@ def num_envs_for(episodes: int) -> int:
 
 
 class Evaluator:
-    """Plays a fixed number of episodes in each of its environments, so that short episodes get no extra weight."""
+    """A player of a fixed number of episodes per environment, so that short episodes get no extra weight."""
 
     def __init__(self, config: EnvConfig, env: VectorEnv, player: Player) -> None:
         self._config = config
         self._max_episode_steps = max(MAX_EPISODE_STEPS, config.max_episode_steps)
-        if is_atari(config.id):  # every protocol has a cut of its own
-            self._max_episode_steps = NEVER_STEPS
+        if is_atari(config.id):  # every protocol has its own limit
+            self._max_episode_steps = NO_STEP_LIMIT
         self._env = env
         self._player = player
 
@@ -75,9 +79,9 @@ class Evaluator:
         seed: int,
         stop: Callable[[], bool] = lambda: False,
     ) -> Evaluation | None:
-        """``episodes`` episodes, the same for the same seed; ``propose`` gives environment i its λ.
+        """Play ``episodes`` episodes, which are the same for the same seed; ``propose`` chooses their λ.
 
-        None if ``stop`` turned true before all of them were played.
+        Return None if ``stop`` became true before all of them were played.
         """
         self._player.network.load_state_dict(params)
         self._player.begin()
@@ -88,7 +92,7 @@ class Evaluator:
         quota = np.full(n, episodes // n) + (np.arange(n) < episodes % n)
         obs = self._env.reset(env_seed)
         index = np.array([propose(i, rng) for i in range(n)], np.float32).reshape(n, -1)
-        next_index = index.copy()  # drawn when an episode ends, in effect when the next one starts
+        next_index = index.copy()  # drawn when an episode ends, and used from the start of the next one
         start, resets = np.ones(n, bool), np.zeros(n, bool)
         action, reward = np.zeros(n, np.int64), np.zeros(n, np.float32)
         returns, lengths = np.zeros(n), np.zeros(n, np.int64)
@@ -110,7 +114,7 @@ class Evaluator:
         return self._summary(played)
 
     def _note_ended(self, step: StepResult, returns: Array, lengths: Array, quota: Array, played: Played) -> Array:
-        """Count the episodes that just ended and were wanted; returns their environments."""
+        """Record the episodes that just ended and are part of the quota. Return their environments."""
         done = step.terminated | step.truncated
         too_long = (lengths >= self._max_episode_steps) & ~done
         envs = np.flatnonzero((done | too_long) & (quota > 0))
@@ -118,7 +122,7 @@ class Evaluator:
             played.returns.append(float(returns[i]))
             played.lengths.append(int(lengths[i]))
             played.cut += int(too_long[i])
-            # An environment that we had to cut does not reset by itself: it plays no further episode.
+            # An environment whose episode we cut off does not reset itself, so it plays no further episode.
             quota[i] = 0 if too_long[i] else quota[i] - 1
         return envs
 

@@ -1,4 +1,4 @@
-"""An evaluation beside random play, humans and world records: for whoever reports it, not for who plays it."""
+"""Scores of an evaluation relative to random play, humans and world records, for reports."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from typing import Any
 from gdi.envs.names import is_atari
 from gdi.evaluation.evaluator import Evaluation
 from gdi.scores.games import canonical_game
-from gdi.scores.metrics import normalise
+from gdi.scores.metrics import normalize
 from gdi.scores.reference import load_reference
 
 NO_SCORES: dict[str, float | None] = {"hns": None, "hwrns": None, "saber": None}
 
 
 def normalized_scores(evaluation: Evaluation) -> dict[str, float | None]:
-    """HNS, HWRNS and SABER of the mean return, as fractions with the paper's baselines; None outside Atari."""
+    """Return HNS, HWRNS and SABER of the mean return, as fractions, or None for games other than Atari.
+
+    They use the paper's baselines.
+    """
     if not is_atari(evaluation.env):
         return NO_SCORES
-    return {**normalise(canonical_game(evaluation.env), evaluation.mean, load_reference("paper"))}
+    return {**normalize(canonical_game(evaluation.env), evaluation.mean, load_reference("paper"))}
 
 
 def report_of(evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as a log or a caller gets it: its numbers, and the normalized scores."""
+    """Return the evaluation for a log or a caller, with the normalized scores."""
     return {**evaluation.to_dict(), **normalized_scores(evaluation)}

@@ -1,7 +1,7 @@
-"""Episodes as video: real game frames in color, all of them, at the console's 60 frames a second, score and λ on top.
+"""Videos of episodes: all game frames in color, at the console's 60 per second, with score and λ.
 
-What is wrong with the input is found by ``check_recording``, before anything is played. OpenCV and ffmpeg come with the
-extra ``video`` and are imported only when a video is asked for.
+``check_recording`` finds problems with the input before any episode is played. OpenCV and ffmpeg come with the extra
+``video`` and are imported only for a video.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ import numpy as np
 
 from gdi.envs.atari_screen import AtariScreen
 from gdi.envs.names import is_atari
-from gdi.errors import UserError, install_extra
+from gdi.errors import UserError, install_hint
 from gdi.types import Array
 
 FRAMES_PER_SECOND = 60
-ENLARGE = 3  # 160x210 -> 480x630
-TEXT_LINES_PIXELS = 48  # height of the two lines of text above the picture
+UPSCALE = 3  # 160x210 -> 480x630
+TEXT_LINES_PIXELS = 48  # height of the two lines of text above the image
 DRAWABLE = {"α": "alpha", "β": "beta", "γ": "gamma", "ε": "eps", "λ": "lambda", "τ": "tau"}
-BLOCK_PIXELS = 16  # H.264 codes blocks of this side: sizes that are multiples of it need no padding
+BLOCK_PIXELS = 16  # H.264 encodes blocks of this size, so its multiples need no padding
 
 
 class RecordedPlayer(Protocol):
-    """Who plays: a trained agent, or a random one."""
+    """The player of a video: a trained agent or a random one."""
 
     @property
     def named_index(self) -> dict[str, float] | None:
-        """λ of the episode, by the names of its components; None if the player has none."""
+        """The index (λ) of the episode by the names of its components, or None if the player has none."""
         ...
 
     def caption(self) -> str:
-        """What is written above the picture of the episode."""
+        """Return the text above the image of the episode."""
         ...
 
     def reset(self) -> None: ...
@@ -49,7 +49,7 @@ class RecordedEpisode:
 
     score: float
     length_steps: int
-    length_frames: int  # emulator frames that were played; the video has one more, the first screen
+    length_frames: int  # emulator frames played; the video also shows the first screen
     truncated: bool
     index: dict[str, float] | None
 
@@ -58,56 +58,62 @@ class RecordedEpisode:
 
 
 def check_recording(env_id: str, path: Path) -> None:
-    """UserError if this environment cannot be shown, or no video written to this path."""
+    """Raise UserError if this environment cannot be shown, or if no video can be written to this path."""
     if not is_atari(env_id):
-        raise UserError(f"only Atari games (57, such as ALE/Pong-v5) can be shown as a video, and {env_id} is none.")
+        raise UserError(
+            f"videos are available only for the 57 Atari games, such as ALE/Pong-v5, and {env_id} is not one of them: "
+            "choose one of these games."
+        )
     if path.suffix.lower() != ".mp4":
-        raise UserError(f"a video is an .mp4 file: {path} does not end in .mp4.")
+        raise UserError(f"{path} does not end in .mp4: choose an .mp4 file for the video.")
     try:
         if path.exists() or path.is_symlink():
-            raise UserError(f"{path} exists already: choose another name for the video.")
+            raise UserError(f"{path} already exists: choose another name for the video.")
         if not path.parent.is_dir():
-            raise UserError(f"cannot write {path}: there is no folder {path.parent}.")
-        part_path(path).touch(exist_ok=False)
-        part_path(path).unlink()
+            raise UserError(f"cannot write {path}, because there is no folder {path.parent}: create it first.")
+        temporary_path(path).touch(exist_ok=False)
+        temporary_path(path).unlink()
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}.") from None
     try:
         import cv2  # noqa: F401
         import imageio_ffmpeg
     except ImportError as error:
-        raise UserError(f"a video needs the package {error.name}: {install_extra('video')}.") from None
+        raise UserError(f"a video needs the package {error.name}: {install_hint('video')}.") from None
     try:
         imageio_ffmpeg.get_ffmpeg_exe()
     except RuntimeError:
-        raise UserError(f"a video needs ffmpeg, which is not here: install it, or {install_extra('video')}.") from None
+        raise UserError(f"a video needs ffmpeg: install it, or {install_hint('video')}.") from None
 
 
-def part_path(path: Path) -> Path:
-    """Where a video is written until it is whole: beside its place, so that the rename at the end is one step."""
+def temporary_path(path: Path) -> Path:
+    """Return where a video is written until it is complete.
+
+    The file is in the same folder, so that the final rename is atomic.
+    """
     return path.with_name(f".{path.name}.{os.getpid()}.part")
 
 
 def video_size(image_shape: tuple[int, int, int]) -> tuple[int, int]:
-    """Width and height in pixels for screens of that shape; what is above the picture is the strip with the text."""
-    height = ENLARGE * image_shape[0] + TEXT_LINES_PIXELS
-    return ENLARGE * image_shape[1], height + -height % BLOCK_PIXELS
+    """Return the width and height in pixels for screens of that shape, including the text above them."""
+    height = UPSCALE * image_shape[0] + TEXT_LINES_PIXELS
+    return UPSCALE * image_shape[1], height + -height % BLOCK_PIXELS
 
 
 def drawable(text: str) -> str:
-    """The text in letters that every version of OpenCV can draw."""
+    """Replace the letters that some versions of OpenCV cannot draw."""
     for letter, name in DRAWABLE.items():
         text = text.replace(letter, name)
     return text.encode("ascii", "replace").decode()
 
 
 def draw(image: Array, score: float, text: str) -> Array:
-    """One frame of the video, [height, width, 3]: the strip with score and text, below it the enlarged screen."""
+    """Draw one frame of the video, [height, width, 3], with score and text above the enlarged screen."""
     import cv2
 
     width, height = video_size((image.shape[0], image.shape[1], 3))
     canvas = np.zeros((height, width, 3), np.uint8)
-    picture_height = ENLARGE * image.shape[0]
+    picture_height = UPSCALE * image.shape[0]
     canvas[-picture_height:] = cv2.resize(image, (width, picture_height), interpolation=cv2.INTER_NEAREST)
     font, white, gray = cv2.FONT_HERSHEY_SIMPLEX, (255, 255, 255), (190, 190, 190)
     cv2.putText(canvas, f"score {score:,.0f}", (8, 26), font, 0.8, white, 2, cv2.LINE_AA)
@@ -116,35 +122,36 @@ def draw(image: Array, score: float, text: str) -> Array:
 
 
 class Mp4Writer:
-    """An mp4 file (H.264, yuv420p) that has its name only once it is whole: ``with Mp4Writer(...) as video``.
+    """An mp4 file (H.264, yuv420p) that gets its name only when it is complete.
 
-    What is interrupted leaves nothing; what is killed leaves only the ``.part`` file.
+    Use it as ``with Mp4Writer(...) as video``. An interrupted recording leaves no file, and a killed process leaves
+    only the ``.part`` file.
     """
 
     def __init__(self, path: Path, size: tuple[int, int]) -> None:
         import imageio_ffmpeg
 
         self._path = path
-        self._part = part_path(path)
+        self._part = temporary_path(path)
         self._frames = 0
         self._ffmpeg: Any = imageio_ffmpeg.write_frames(
             str(self._part),
             size,
             fps=FRAMES_PER_SECOND,
-            quality=None,  # -crf says it
+            quality=None,  # -crf sets it
             codec="libx264",
             pix_fmt_out="yuv420p",
             macro_block_size=BLOCK_PIXELS,
             ffmpeg_log_level="error",
             output_params=["-crf", "18", "-preset", "veryfast", "-f", "mp4"],
         )
-        self._ffmpeg.send(None)  # starts ffmpeg
+        self._ffmpeg.send(None)  # the first send starts ffmpeg
 
     def write(self, image: Array) -> None:
         try:
             self._ffmpeg.send(np.ascontiguousarray(image))
         except OSError:
-            raise UserError(f"the video {self._path} could not be written: ffmpeg stopped. Is the disk full?") from None
+            raise UserError(f"cannot write {self._path}, because ffmpeg stopped: check the disk space.") from None
         self._frames += 1
 
     def __enter__(self) -> Mp4Writer:
@@ -154,24 +161,26 @@ class Mp4Writer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._ffmpeg.close()  # waits until ffmpeg has written everything
+            self._ffmpeg.close()  # this waits until ffmpeg has written everything
             if kind is None:
                 self._finish()
         finally:
             self._part.unlink(missing_ok=True)
 
     def _finish(self) -> None:
-        # ffmpeg's exit code is not told us. The length stands in the header, which it writes last.
+        # We do not get ffmpeg's exit code, so check the length in the header, which ffmpeg writes last.
         length = length_seconds(self._part)
         if length is None or abs(length - self._frames / FRAMES_PER_SECOND) > 1 / FRAMES_PER_SECOND:
-            raise UserError(f"the video {self._path} could not be written whole. Is the disk full?")
+            raise UserError(f"the video {self._path} is incomplete and was not saved: check the disk space.")
         if self._path.exists():
-            raise UserError(f"{self._path} has appeared meanwhile: the video is not written over it.")
+            raise UserError(
+                f"{self._path} was created during the recording, so the video was not saved: choose another name."
+            )
         self._part.rename(self._path)
 
 
 def length_seconds(path: Path) -> float | None:
-    """The length that an mp4 file's header gives; None if it cannot be read."""
+    """Return the length in the header of an mp4 file, or None if the header cannot be read."""
     import imageio_ffmpeg
 
     reader = imageio_ffmpeg.read_frames(str(path))
@@ -184,7 +193,7 @@ def length_seconds(path: Path) -> float | None:
 
 
 def record(path: Path, screen: AtariScreen, player: RecordedPlayer, episodes: int = 1) -> list[RecordedEpisode]:
-    """Play whole episodes, one after the other into one video."""
+    """Play whole episodes and record them in one video."""
     with Mp4Writer(path, video_size(screen.image_shape)) as video:
         return [_record_episode(video, screen, player) for _ in range(episodes)]
 

@@ -1,4 +1,4 @@
-"""The operator T: losses, optimizer, and the learner that applies them to batches."""
+"""The learner (T): it applies the loss and the optimizer to batches."""
 
 from gdi.learner.learner import Learner
 

@@ -1,4 +1,4 @@
-"""Several learners that share every batch: each has a part of it, and all descend the sum of their gradients."""
+"""Learners that share every batch: each trains a part, and all apply the sum of the gradients."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from torch import distributed as dist
 from gdi.types import Metrics
 
 
-class GroupBroken(RuntimeError):
-    """Another learner of the group is gone."""
+class LearnerGroupError(RuntimeError):
+    """The loss of another learner of the group."""
 
 
 class LearnerGroup:
-    """Sums over all learners of a run, through torch.distributed: NCCL between GPUs, Gloo between CPUs.
+    """Sums over all learners of a run by torch.distributed, with NCCL between GPUs and Gloo between CPUs.
 
-    Every method is called by every learner in the same order. Weighted by each part's share of the batch's valid
-    steps, the sum of the parts' gradients is the whole batch's gradient.
+    Every learner must call the methods in the same order. Each learner weights its gradient by its share of the batch's
+    valid steps, so the sum is the gradient of the whole batch.
     """
 
     def __init__(self, address: str, rank: int, size: int, device: torch.device) -> None:
@@ -30,8 +30,9 @@ class LearnerGroup:
         return int(self._sum(torch.tensor([count], dtype=torch.int64))[0])
 
     def sum_gradients(self, parameters: list[Tensor]) -> None:
-        """Replace every gradient by its sum: one message for all of them, not one each."""
-        gradients = [p.grad for p in parameters if p.grad is not None]  # the same ones everywhere: one network
+        """Replace every gradient by its sum over the learners, in one message for all gradients."""
+        # All learners train the same network, so the same gradients are missing everywhere.
+        gradients = [p.grad for p in parameters if p.grad is not None]
         total = self._sum(torch.cat([gradient.reshape(-1) for gradient in gradients]))
         begin = 0
         for gradient in gradients:
@@ -48,5 +49,5 @@ class LearnerGroup:
         try:
             dist.all_reduce(values)
         except RuntimeError as error:
-            raise GroupBroken(f"learner {self.rank} of {self.size} lost the others: {error}") from error
+            raise LearnerGroupError(f"learner {self.rank} of {self.size} lost the others: {error}") from error
         return values.cpu() if values.dtype != torch.float32 else values

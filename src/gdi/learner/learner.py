@@ -1,4 +1,4 @@
-"""The learner: one batch in, one step of T."""
+"""The learner: it turns one batch into one update of the network parameters (one step of T)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from torch import Tensor
 
 from gdi.algorithms import Algorithm, Transitions
 from gdi.config import Config
-from gdi.cores import keep_torch_threads
-from gdi.errors import Diverged
+from gdi.cores import set_torch_threads
+from gdi.errors import DivergenceError
 from gdi.learner.group import LearnerGroup
 from gdi.learner.optimizer import Optimizer
 from gdi.networks import AgentNetwork, Seen
 from gdi.networks.frames import stack_frames
 from gdi.types import Array, Batch, Metrics, State, column_slice
 
-# Health metrics only watch: a sample of the updates tells as much as all of them, and costs less.
+# Health metrics do not affect training. A sample of the updates says as much as all of them and costs less.
 HEALTH_EVERY_UPDATES = 4
 
 
 class Learner:
-    """θ, the optimizer, and how far training has come."""
+    """The network parameters (θ), their optimizer, and the progress of training."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class Learner:
         self._config = config
         self._device = device
         self._optimizer = Optimizer(self.network, config)
-        self._chunk_sequences = chunk_sequences  # 0: a batch is one chunk
-        self._group = group  # several learners share every batch
+        self._chunk_sequences = chunk_sequences  # 0 means that a batch is one chunk
+        self._group = group  # set if several learners share every batch
         workers = config.run.workers
-        self._pool = ThreadPoolExecutor(workers, "learner", keep_torch_threads, (1,)) if workers > 1 else None
+        self._pool = ThreadPoolExecutor(workers, "learner", set_torch_threads, (1,)) if workers > 1 else None
         self.updates = 0
         self.trained_transitions = 0
         self.skipped_updates = 0
@@ -54,7 +54,10 @@ class Learner:
         return min(1.0, self.trained_transitions / self._config.data.trained_transitions(self._config.steps))
 
     def update(self, batch: Batch) -> Metrics:
-        """θ ← T(θ, batch). A non-finite loss or gradient leaves θ as it is, and is counted."""
+        """Train one batch: θ ← T(θ, batch).
+
+        If the loss or the gradient is NaN or infinite, the update is skipped and counted, and θ stays unchanged.
+        """
         metrics, transitions = self._accumulate_gradient(batch)
         norm = float(self._optimizer.clip())
         metrics["optimizer/gradient_norm"] = norm
@@ -67,17 +70,17 @@ class Learner:
             self._skipped_in_a_row = 0
         else:
             self._skip(norm, metrics["loss/total"])
-            # Only the count goes on to the log: one NaN would blot out a whole interval's means.
+            # Report only the count, because one NaN would make the means of a whole log interval NaN.
             metrics = {"learner/skipped": 1.0}
         return metrics
 
     def _accumulate_gradient(self, batch: Batch) -> tuple[Metrics, int]:
-        """Leave the batch's gradient in the network; returns its metrics and how many transitions it had.
+        """Accumulate the gradient of a batch. Return the metrics and the number of transitions.
 
-        The batch may be cut into chunks, so that it fits into memory or keeps several cores busy. Every loss is a mean
-        over valid steps, so the whole is the sum of the chunks weighted by their share of those steps; it is summed in
-        the chunks' order whoever finishes first. Learners of a group each have a part of the batch, and are chunks of
-        the whole in the same way.
+        The batch may be split into chunks, so that it fits into memory or keeps several cores busy. Every loss is a
+        mean over valid steps. The whole is therefore the sum of the chunks, weighted by their share of those steps. The
+        sum is in the order of the chunks, whichever finishes first. Each learner of a group has a part of the batch,
+        and these parts are summed in the same way.
         """
         size = self._chunk_sequences or batch.num_sequences
         chunks = [column_slice(batch, begin, begin + size) for begin in range(0, batch.num_sequences, size)]
@@ -88,7 +91,7 @@ class Learner:
         shares = [count / max(1, whole) for count in counts]
         run = map if self._pool is None else self._pool.map
         total: Metrics = {}
-        for i, (gradients, values) in enumerate(run(self._gradients, chunks, shares)):
+        for i, (gradients, values) in enumerate(run(self._chunk_gradients, chunks, shares)):
             self._optimizer.accumulate(gradients, fresh=i == 0)
             for name, value in values.items():
                 total[name] = total.get(name, 0.0) + shares[i] * value
@@ -100,8 +103,8 @@ class Learner:
             total = self._group.sum_metrics(total)
         return total, whole
 
-    def _gradients(self, batch: Batch, share: float) -> tuple[list[Tensor | None], Metrics]:
-        """∇(share · loss) of one chunk, and its metrics."""
+    def _chunk_gradients(self, batch: Batch, share: float) -> tuple[list[Tensor | None], Metrics]:
+        """Return the gradient of one chunk, ∇(share · loss), and its metrics."""
         seen, state = self._seen(batch), self._tensor(batch.state)
         first = self._config.data.burn_in_steps
         if first:
@@ -122,13 +125,13 @@ class Learner:
         loss = self._algorithm.loss(self.network, output, data, health=health)
         total = loss.total if share == 1.0 else share * loss.total
         gradients = torch.autograd.grad(total, self._optimizer.parameters, allow_unused=True)
-        # One transfer for all of them, not one each: on a GPU every transfer waits for the whole queue.
+        # Transfer all metrics at once, because on a GPU every transfer waits for the whole queue.
         metrics = {**loss.metrics, "loss/total": loss.total}
         values = torch.stack([value.detach() for value in metrics.values()]).tolist()
         return list(gradients), dict(zip(metrics, values, strict=True))
 
     def _seen(self, batch: Batch) -> Seen:
-        """What the agent saw, frames stacked, [L + 1, B, ...]."""
+        """Return the network's input with stacked frames, [L + 1, B, ...]."""
         episode_start = self._tensor(batch.episode_start)
         frame_stack = 1 + len(batch.obs) - len(batch.episode_start)
         return Seen(
@@ -143,9 +146,9 @@ class Learner:
         self.skipped_updates += 1
         self._skipped_in_a_row += 1
         if self._skipped_in_a_row >= self._config.optimizer.max_nonfinite_updates:
-            raise Diverged(
-                f"{self._skipped_in_a_row} updates in a row were not finite (loss {loss}, gradient norm {norm}) after "
-                f"{self.updates} good ones: lower --optimizer.learning-rate or the loss scales."
+            raise DivergenceError(
+                f"{self._skipped_in_a_row} updates in a row were NaN or infinite (loss {loss}, gradient norm {norm}) "
+                f"after {self.updates} good ones: lower --optimizer.learning-rate or the loss scales."
             )
 
     def _tensor(self, array: Array) -> Tensor:
@@ -156,7 +159,7 @@ class Learner:
             self._pool.shutdown()
 
     def parameters(self) -> dict[str, Tensor]:
-        """A copy of θ for the parameter server, on the CPU, where actors live."""
+        """Copy the parameters (θ) to the CPU, where the actors need them."""
         return {name: value.detach().to("cpu", copy=True) for name, value in self.network.state_dict().items()}
 
     def state_dict(self) -> State:

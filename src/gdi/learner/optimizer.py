@@ -1,4 +1,4 @@
-"""AdamW with the paper's schedules: linear warm-up, linear anneal of the rate and of the weight decay, global clip."""
+"""AdamW with the paper's schedules: linear warm-up, linear annealing, and clipping by global norm."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from gdi.types import State
 
 
 def learning_rate_at(update: int, progress: float, warmup_updates: int, num_updates: int, peak: float) -> float:
-    """Linear from 0 to the peak over ``warmup_updates``, then linear to 0 at the last of ``num_updates``.
+    """Return the learning rate of an update: a linear warm-up to the peak, then a linear anneal to 0.
 
-    progress is the share of all training already done, in [0, 1].
+    The warm-up takes ``warmup_updates``, and the rate reaches 0 at the last of ``num_updates``. ``progress`` is the
+    share of all training already done, in [0, 1].
     """
     warmup = (update + 1) / warmup_updates if update < warmup_updates else 1.0
     anneal = (1.0 - progress) / (1.0 - warmup_updates / num_updates)
@@ -22,12 +23,12 @@ def learning_rate_at(update: int, progress: float, warmup_updates: int, num_upda
 
 
 def weight_decay_at(progress: float, config: OptimizerConfig) -> float:
-    """The coefficient, linear from its value to 0 at the last update."""
+    """Return the weight decay, which falls linearly from the configured value to 0 at the last update."""
     return config.weight_decay * (1.0 - progress)
 
 
 class Optimizer:
-    """AdamW over a network's parameters; biases (and every other vector) are not decayed."""
+    """AdamW over a network's parameters, without weight decay for biases and other vectors."""
 
     def __init__(self, network: nn.Module, config: Config) -> None:
         self._config = settings = config.optimizer
@@ -50,20 +51,20 @@ class Optimizer:
         return list(self._named.values())
 
     def accumulate(self, gradients: list[Tensor | None], *, fresh: bool) -> None:
-        """Add to the gradient to descend, in the order of ``parameters``; ``fresh`` begins a new one."""
+        """Add gradients, in the order of ``parameters``; ``fresh`` replaces the previous sum."""
         for parameter, gradient in zip(self._named.values(), gradients, strict=True):
             if fresh:
-                parameter.grad = None if gradient is None else _like(gradient, parameter)
+                parameter.grad = None if gradient is None else _match_layout(gradient, parameter)
             elif gradient is not None:
-                assert parameter.grad is not None  # all chunks go through the same layers
+                assert parameter.grad is not None  # all chunks pass through the same layers
                 parameter.grad.add_(gradient)
 
     def clip(self) -> torch.Tensor:
-        """Scale all gradients to the global norm ``clip_norm`` at most; returns the norm before."""
+        """Scale all gradients down to a global norm of at most ``clip_norm``. Return the norm before."""
         return nn.utils.clip_grad_norm_(self._named.values(), self._config.clip_norm)
 
     def step(self, update: int, progress: float) -> float:
-        """One AdamW step at the scheduled rate and decay; returns the rate."""
+        """Take one AdamW step at the scheduled rate and weight decay. Return the rate."""
         peak = self._config.learning_rate
         rate = learning_rate_at(update, progress, self._warmup_updates, self._num_updates, peak)
         for group in self._adamw.param_groups:
@@ -73,7 +74,7 @@ class Optimizer:
         return rate
 
     def state_dict(self) -> State:
-        """The moments by parameter name, so that a checkpoint does not depend on an order."""
+        """Return the moments by parameter name, so that a checkpoint does not depend on their order."""
         return {
             name: {key: value.clone() for key, value in self._adamw.state[parameter].items()}
             for name, parameter in self._named.items()
@@ -83,11 +84,14 @@ class Optimizer:
     def load_state_dict(self, state: State) -> None:
         for name, moments in state.items():
             parameter = self._named[name]
-            self._adamw.state[parameter] = {key: _like(value, parameter) for key, value in moments.items()}
+            self._adamw.state[parameter] = {key: _match_layout(value, parameter) for key, value in moments.items()}
 
 
-def _like(value: Any, parameter: Tensor) -> Tensor:
-    """A moment in its parameter's own memory layout: the fused kernel pairs them by memory order, not by index."""
+def _match_layout(value: Any, parameter: Tensor) -> Tensor:
+    """Copy a gradient or moment into its parameter's memory layout.
+
+    The fused kernel matches elements by memory order, not by index.
+    """
     tensor = torch.as_tensor(value)
     if tensor.shape != parameter.shape:
         return tensor.to(parameter.device).clone()

@@ -1,4 +1,4 @@
-"""The networks: torsos encode one observation, a core remembers, and an agent adds the algorithm's heads."""
+"""The networks: a torso encodes an observation, a core remembers, and the algorithm adds the heads."""
 
 from gdi.networks.agent import AgentNetwork, AgentOutput, Architecture, Seen, make_network
 from gdi.networks.frames import FrameHistory, stack_frames

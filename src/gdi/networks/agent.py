@@ -1,4 +1,4 @@
-"""The agent's network: encoders for one family of variables or two, with the heads that the algorithm asks for."""
+"""The agent's network: encoders for one or two families of variables, and the algorithm's heads."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from gdi.networks.torsos import make_torso
 
 
 class Seen(NamedTuple):
-    """What the agent sees over a stretch of time; each [T, B, ...]."""
+    """The agent's input over T steps, each tensor [T, B, ...]."""
 
     obs: Tensor
     episode_start: Tensor
     previous_action: Tensor
     previous_reward: Tensor
-    index: Tensor  # type: ignore[assignment]  # [T, B, components of λ]: of the episode that obs[t] belongs to
+    index: Tensor  # type: ignore[assignment]  # [T, B, components of λ], of the episode that obs[t] belongs to
 
 
 class AgentOutput(NamedTuple):
-    """What the network says of it; F is the number of families."""
+    """The network's output, where F is the number of families."""
 
     head: Any  # the algorithm's NamedTuple, each field [T, B, F, ...]
     features: list[Tensor]  # per encoder, [T, B, D]: the torso's φ, before the core
@@ -34,23 +34,23 @@ class AgentOutput(NamedTuple):
 
 
 class Architecture(Protocol):
-    """What an algorithm asks of its network."""
+    """The parts of the network that an algorithm defines."""
 
     def heads(self, family: int, features: int, num_actions: int) -> nn.Module:
-        """The layers behind an encoder; they return a NamedTuple of tensors, each [T, B, ...]."""
+        """Return the layers that follow an encoder; they output a NamedTuple of tensors, each [T, B, ...]."""
         ...
 
     def modules(self, encoders: int, features: int, num_actions: int) -> dict[str, nn.Module]:
-        """Further trained layers by name, such as auxiliary tasks on the torso's features."""
+        """Return further trained layers by name, such as auxiliary tasks on the torso's features."""
         ...
 
     def core_reward(self, family: int, reward: Tensor) -> Tensor:
-        """The previous reward as the recurrent core of this family sees it."""
+        """Return the previous reward as the recurrent core of this family receives it."""
         ...
 
 
 class Encoder(nn.Module):
-    """Torso and, with ``lstm_units`` > 0, a core that also sees the previous action and reward."""
+    """A torso and, with ``lstm_units`` > 0, a core that also receives the previous action and reward."""
 
     def __init__(
         self,
@@ -76,14 +76,14 @@ class Encoder(nn.Module):
         return 2 * self.core.units if self.core is not None else 0
 
     def forward(self, x: Seen, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """-> (output [T, B, out], torso features [T, B, D], new state [B, state size])."""
+        """Return the output [T, B, out], the torso's features [T, B, D] and the new state [B, state size]."""
         with arithmetic(self.precision, x.obs.device):
-            # One call for all T · B observations, then back to time-major.
+            # The torso encodes all T · B observations in one call.
             features: Tensor = self.torso(x.obs.flatten(0, 1)).unflatten(0, x.obs.shape[:2])
         features = features.float()
         if self.core is None:
             return features, features, state
-        inside = (~x.episode_start).unsqueeze(-1)  # an episode's first step has no previous action or reward
+        inside = (~x.episode_start).unsqueeze(-1)  # the first step of an episode has no previous action or reward
         action = F.one_hot(x.previous_action, self.num_actions) * inside
         reward = self.core_reward(x.previous_reward).unsqueeze(-1) * inside
         output, state = self.core(torch.cat([features, action, reward], dim=-1), x.episode_start, state)
@@ -91,7 +91,10 @@ class Encoder(nn.Module):
 
 
 class AgentNetwork(nn.Module):
-    """F families. Each has its own encoder, or (``shared_torso``) all share one; each has its own heads."""
+    """A network of F families, each with its own heads and its own encoder.
+
+    With ``shared_torso`` all families share one encoder.
+    """
 
     def __init__(
         self, config: Config, architecture: Architecture, observation_shape: tuple[int, ...], num_actions: int
@@ -104,7 +107,8 @@ class AgentNetwork(nn.Module):
         def core_reward(family: int) -> Callable[[Tensor], Tensor]:
             return lambda reward: architecture.core_reward(family, reward)
 
-        # The order of construction is the order of the initial draws, and of the parameters: checkpoints know it.
+        # Checkpoints and seeded runs depend on this order of construction, which sets the order of the parameters and
+        # of their random initial values.
         encoders = [Encoder(config, observation_shape, num_actions, core_reward(i)) for i in range(num_encoders)]
         self.state_size = encoders[0].state_size
         self.encoders = nn.ModuleList(encoders)
@@ -115,7 +119,7 @@ class AgentNetwork(nn.Module):
             self.add_module(name, module)
 
     def initial_state(self, batch: int) -> Tensor:
-        """[B, encoders, state size], zeros."""
+        """Return a zero state, [B, encoders, state size]."""
         return torch.zeros(batch, len(self.encoders), self.state_size)
 
     def forward(self, x: Seen, state: Tensor) -> AgentOutput:
@@ -135,12 +139,12 @@ class AgentNetwork(nn.Module):
 def make_network(
     config: Config, architecture: Architecture, observation_shape: tuple[int, ...], num_actions: int, seed: int
 ) -> AgentNetwork:
-    """A network initialized from the seed, leaving torch's global generator as it found it."""
+    """Make a network initialized from the seed, without a change to torch's global generator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = AgentNetwork(config, architecture, observation_shape, num_actions)
     if config.run.compile:
         for encoder in network.encoders.children():
             assert isinstance(encoder, Encoder)
-            encoder.torso.compile()  # in place: the parameters keep their names, and so do checkpoints
+            encoder.torso.compile()  # compiling in place keeps the parameter names that checkpoints use
     return network

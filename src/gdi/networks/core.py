@@ -1,4 +1,4 @@
-"""The recurrent core: an LSTM that starts afresh where an episode starts."""
+"""The recurrent core: an LSTM whose state is reset at the start of an episode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class LstmCore(nn.Module):
-    """[T, B, inputs] -> [T, B, units]; the state is one tensor [B, 2 · units], hidden and cell side by side."""
+    """An LSTM, [T, B, inputs] -> [T, B, units]; its state is [B, 2 · units], hidden and then cell."""
 
     def __init__(self, inputs: int, units: int) -> None:
         super().__init__()
@@ -17,9 +17,10 @@ class LstmCore(nn.Module):
         self.lstm = nn.LSTM(inputs, units)
 
     def forward(self, x: Tensor, episode_start: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Unroll, zeroing a sequence's state before each step at which its episode starts (episode_start [T, B]).
+        """Run the LSTM over time, with a zero state wherever an episode starts (episode_start [T, B]).
 
-        Steps between two such moments run as one kernel call, so the cost is that of the starts, not of the steps.
+        The steps between two episode starts run as one kernel call. The cost therefore depends on the number of starts,
+        not of steps.
         """
         hidden, cell = (part.contiguous() for part in state.unsqueeze(0).chunk(2, dim=-1))  # each [1, B, units]
         borders = [0, *(t for t in episode_start.any(dim=1).nonzero().flatten().tolist() if t > 0), len(x)]

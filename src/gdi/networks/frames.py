@@ -1,8 +1,8 @@
-"""Frame stacking, on the way into the network: memory and disk hold every frame once.
+"""Frame stacking just before the network, so that memory and disk hold every frame once.
 
-With a stack of S the observation at time t is the frames t - S + 1, ..., t as channels, oldest first. Frames from
-before the episode's first one are replaced by that first one. Stored windows carry S - 1 frames in front of their first
-step, to which this rule has already been applied. With S = 1 a frame is the observation, and nothing is done.
+With a stack of S, the observation at time t consists of the frames t - S + 1, ..., t as channels, oldest first. The
+first frame of an episode replaces all frames before it. Stored windows have S - 1 frames before their first step, to
+which this rule has already been applied. With S = 1 a frame is the observation, and nothing is stacked.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from gdi.types import Array
 
 
 def stack_indices(episode_start: Tensor, frame_stack: int) -> Tensor:
-    """[T, B] flags -> [T, B, S]: which stored frame stands at each place of the stack, oldest first.
+    """Return which stored frame is at each place of the stack, oldest first: [T, B] flags -> [T, B, S].
 
-    Stored frame j is the one of time j - (S - 1). A place k steps back shows time max(t - k, last start in the window).
+    Stored frame j belongs to time j - (S - 1). The place k steps back holds time max(t - k, last start in the window).
     """
     context = frame_stack - 1
     time = torch.arange(len(episode_start), device=episode_start.device).unsqueeze(1)  # [T, 1]
@@ -27,14 +27,14 @@ def stack_indices(episode_start: Tensor, frame_stack: int) -> Tensor:
 
 
 def stack_frames(frames: Tensor, episode_start: Tensor, frame_stack: int) -> Tensor:
-    """[S - 1 + T, B, H, W] stored frames, [T, B] flags -> [T, B, H, W, S] observations.
+    """Stack stored frames, [S - 1 + T, B, H, W], by [T, B] flags to observations, [T, B, H, W, S].
 
-    The memory order is [T, B, S, H, W], whole frames; the last axis is moved by a view.
+    The memory order is [T, B, S, H, W] with whole frames, and the result is a view of it.
     """
     if frame_stack == 1:
         return frames
     columns = frames.shape[1]
-    # Whole frames by one flat index: ten times faster than indexing two axes at once.
+    # One flat index for whole frames is ten times faster than an index for each of two axes.
     column = torch.arange(columns, device=frames.device).view(1, -1, 1)
     flat = stack_indices(episode_start, frame_stack) * columns + column  # [T, B, S]
     picked = frames.flatten(0, 1).flatten(1).index_select(0, flat.flatten())
@@ -42,13 +42,16 @@ def stack_frames(frames: Tensor, episode_start: Tensor, frame_stack: int) -> Ten
 
 
 class FrameHistory:
-    """The newest S frames of N environments that are being played."""
+    """The latest S frames of N environments."""
 
     def __init__(self, num_envs: int, frame_shape: tuple[int, ...], dtype: np.dtype[np.generic], frame_stack: int):
         self.frames: Array = np.zeros((num_envs, frame_stack, *frame_shape), dtype)  # oldest first
 
     def observe(self, frame: Array, episode_start: Array) -> Array:
-        """Take the newest frame, [N, *frame]; returns the observation, [N, *observation], valid until the next call."""
+        """Add the latest frame, [N, *frame]. Return the observation, [N, *observation].
+
+        The observation is valid until the next call.
+        """
         if self.frames.shape[1] == 1:
             self.frames = frame[:, None]
             return frame
@@ -59,5 +62,5 @@ class FrameHistory:
 
     @property
     def context(self) -> Array:
-        """[S - 1, N, *frame]: what a window that begins with the newest frame carries in front of it."""
+        """The frames that precede a window whose first frame is the latest one, [S - 1, N, *frame]."""
         return self.frames[:, :-1].swapaxes(0, 1)

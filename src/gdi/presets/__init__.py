@@ -1,4 +1,4 @@
-"""Presets: what runs (``gdi-i3``, ``fixed``, ...), each a small function of a scale, which says how large."""
+"""Presets such as ``gdi-i3``. Each is a small function of a scale, which sets the size of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gdi.config import Config, EnvConfig
 from gdi.envs.names import canonical_env_id, is_atari
-from gdi.errors import UserError, nearest
+from gdi.errors import UserError, did_you_mean
 from gdi.presets import gdi
 from gdi.presets.scales import SCALES, Scale, default_scale
 
@@ -16,7 +16,7 @@ __all__ = ["PRESETS", "SCALES", "Preset", "Scale", "default_scale", "make_config
 
 @dataclass(frozen=True)
 class Preset:
-    """What it is, and its config at a scale."""
+    """A description, and a function that returns the config at a scale."""
 
     summary: str
     at: Callable[[str], Config]
@@ -35,13 +35,16 @@ PRESETS = {
 def make_config(
     preset: str = "gdi-i3", env: str = "", *, scale: str | None = None, steps: int | None = None, seed: int = 0
 ) -> Config:
-    """The config of a preset at a scale (by default the one that fits the environment); change it with ``replace``."""
+    """Return the config of a preset at a scale; change it with ``replace``.
+
+    By default, the scale is the one that fits the environment.
+    """
     if preset not in PRESETS:
-        raise UserError(f"unknown preset {preset!r}.{nearest(preset, PRESETS)} Presets: {', '.join(PRESETS)}.")
+        raise UserError(f"unknown preset {preset!r}.{did_you_mean(preset, PRESETS)} Presets: {', '.join(PRESETS)}.")
     env = canonical_env_id(env)
     scale = default_scale(env) if scale is None else scale
     if scale not in SCALES:
-        raise UserError(f"unknown scale {scale!r}.{nearest(scale, SCALES)} Scales: {', '.join(SCALES)}.")
+        raise UserError(f"unknown scale {scale!r}.{did_you_mean(scale, SCALES)} Scales: {', '.join(SCALES)}.")
     config = PRESETS[preset].at(scale)
     world = EnvConfig(id=env, num_envs=config.env.num_envs, protocol="paper" if is_atari(env) else "")
     config = replace(config, env=world, preset=preset, scale=scale, seed=seed)

@@ -1,7 +1,8 @@
 """GDI-I3, GDI-H3 and the ablations of tab:ablation_setting (Fan and Xiao, ICML 2022).
 
-Each is a small function of a scale. At scale ``paper`` every number is the paper's table's, which are the defaults of
-``gdi.config``. The smaller scales have others: docs/deviations.md ("The small scales") and docs/atari.md say why.
+Each is a small function of a scale. At scale ``paper`` every number comes from the paper's tables, which are the
+defaults of ``gdi.config``. The smaller scales differ, and docs/deviations.md ("The small scales") and docs/atari.md say
+why.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from gdi.config import Config, ExactReplayConfig, FixedConfig, GDIConfig, OptimizerConfig, UniformConfig
 from gdi.presets.scales import SCALES
 
-# What the laptop scales share.
+# The smaller scales start from these settings.
 SMALL_DATA = ExactReplayConfig(
     batch_size_sequences=32,
     sequence_steps=20,
@@ -30,14 +31,14 @@ SMALL_LEARNER = GDIConfig(
     inverse_dynamics_scale=0.0,
 )
 SMALL_OPTIMIZER = OptimizerConfig(learning_rate=2e-3, warmup_updates=50, weight_decay=0.0, clip_norm=5.0)
-# Rewards below 1 shrink A: without a wider range of 1/τ no behavior is greedy where rewards are rare.
+# Rewards below 1 shrink A. Without a wider range of 1/τ, no behavior would be greedy in games with rare rewards.
 WIDE_INVERSE_TAU = {"high": 300.0, "block_width": 6.0, "coordinate": "log"}
 
 LEARNERS = {
     "paper": GDIConfig(),
     "atari-cpu": replace(SMALL_LEARNER, reward_scales=(0.5,), v_loss_scale=5.0, c_bar=0.9),
-    # Chosen by the tuning runs of docs/results/minatar.md. ρ̄ = ½ halves V's errors and the policy gradient, and the
-    # scales make up for that: likelier and less likely actions then count more alike.
+    # These values come from the tuning runs of docs/results/minatar.md. ρ̄ = ½ halves V's errors and the policy
+    # gradient, and the loss scales make up for that. Likely and unlikely actions then have more similar weights.
     "minatar": replace(SMALL_LEARNER, v_loss_scale=10.0, policy_loss_scale=2.0, rho_bar=0.5, c_bar=0.5),
     "classic": SMALL_LEARNER,
 }
@@ -57,7 +58,7 @@ WIDE_SCALES = ("atari-cpu", "minatar")
 
 
 def gdi_i3(scale: str) -> Config:
-    """One family of variables, Λ = (1/τ1, 1/τ2, ε), bandit controller."""
+    """Return GDI-I3: one family of variables, Λ = (1/τ1, 1/τ2, ε), and a bandit controller."""
     config = SCALES[scale].apply(Config())
     config = replace(config, learner=LEARNERS[scale], data=DATA[scale], optimizer=OPTIMIZERS[scale])
     if scale in WIDE_SCALES:
@@ -66,34 +67,41 @@ def gdi_i3(scale: str) -> Config:
 
 
 def gdi_h3(scale: str) -> Config:
-    """Two families with two reward shapings, Λ = (1/τ1, 1/τ2, ε), bandit controller."""
+    """Return GDI-H3: two families with two reward shapings, Λ = (1/τ1, 1/τ2, ε), and a bandit controller."""
     config = gdi_i3(scale)
-    # The second shape is small by itself: 0.19 for a reward of 1, where the first gives 1.39.
+    # The second shape needs no smaller factor, because it maps a reward of 1 to 0.19 and the first maps it to 1.39.
     scales = (config.learner.reward_scales[0], 1.0)
     learner = replace(config.learner, reward_shapes=("log", "root"), reward_scales=scales)
     return replace(config, network=replace(config.network, families=2), learner=learner)
 
 
 def fixed(scale: str) -> Config:
-    """Ablation "Fix Selection": GDI-I0 without E, always π = Softmax(A)."""
+    """Return the ablation "Fix Selection": GDI-I0 without E, where π = Softmax(A) always."""
     return replace(gdi_i3(scale), controller=FixedConfig())
 
 
 def random(scale: str) -> Config:
-    """Ablation "Random Selection": GDI-I3 without E, λ uniform per episode, each axis in its coordinate."""
+    """Return the ablation "Random Selection": GDI-I3 without E, where λ is uniform per episode.
+
+    Each axis is uniform in its coordinate.
+    """
     return replace(gdi_i3(scale), controller=UniformConfig())
 
 
 def boltzmann(scale: str) -> Config:
-    """Ablation "Boltzmann Selection": GDI-I1, Λ = (1/τ). π = Softmax(A/τ) is the mixture at ε = 1."""
+    """Return the ablation "Boltzmann Selection": GDI-I1 with Λ = (1/τ).
+
+    Its policy π = Softmax(A/τ) is the mixture at ε = 1.
+    """
     held = {"search": False}
     return _axes(gdi_i3(scale), inverse_tau_2={**held, "fixed_value": 0.0}, epsilon={**held, "fixed_value": 1.0})
 
 
 def epsilon_greedy(scale: str) -> Config:
-    """Ablation "ε-greedy Selection": GDI-I1, Λ = (ε): uniform with probability ε, else nearly greedy.
+    """Return the ablation "ε-greedy Selection": GDI-I1 with Λ = (ε).
 
-    It is as greedy as the search range allows, because a true argmax has no gradient.
+    The policy is uniform with probability ε and nearly greedy otherwise. It is as greedy as the search range allows,
+    because a true argmax has no gradient.
     """
     config = gdi_i3(scale)
     greedy = config.index_space.inverse_tau_2.high
@@ -105,7 +113,7 @@ def epsilon_greedy(scale: str) -> Config:
 
 
 def _axes(config: Config, **axes: dict[str, Any]) -> Config:
-    """Change axes of Λ: ``epsilon={"search": False, "fixed_value": 1.0}``."""
+    """Change axes of Λ, for example ``epsilon={"search": False, "fixed_value": 1.0}``."""
     space = config.index_space
     changed = {name: replace(getattr(space, name), **change) for name, change in axes.items()}
     return replace(config, index_space=replace(space, **changed))

@@ -1,4 +1,4 @@
-"""Scales: how large a run is. Sizes only; the numbers that a system tunes per scale stand with its preset."""
+"""Scales set only the sizes of a run. A preset defines the numbers that it tunes per scale."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gdi.envs.names import is_atari
 
 @dataclass(frozen=True)
 class Scale:
-    """Sizes of a run: budget, environments, network, and how often it logs, saves and evaluates."""
+    """The sizes of a run: budget, environments, network, and how often it logs, saves and evaluates."""
 
     summary: str
     steps: int
@@ -20,7 +20,7 @@ class Scale:
     run: RunConfig = field(default_factory=RunConfig)
 
     def apply(self, config: Config) -> Config:
-        """The config with these sizes."""
+        """Return the config with these sizes."""
         return replace(
             config,
             steps=self.steps,
@@ -37,7 +37,7 @@ SCALES = {
         steps=Config().steps,
         num_envs=EnvConfig().num_envs,
         network=NetworkConfig(),
-        run=RunConfig(overlap=True),  # the paper's actors and learner are machines apart
+        run=RunConfig(overlap=True),  # the paper's actors and learner run on different machines
     ),
     "atari-cpu": Scale(
         "Atari on a few CPU cores: 32 environments, IMPALA-shallow and LSTM 256, 4M steps",
@@ -67,11 +67,11 @@ SCALES = {
 
 
 def default_scale(env_id: str) -> str:
-    """The scale that fits the environment and this hardware: the paper's is for Atari with a GPU."""
+    """Return the scale that fits the environment and this machine; ``paper`` is for Atari with a GPU."""
     if env_id.startswith("MinAtar/"):
         return "minatar"
     if is_atari(env_id):
-        import torch  # only here: presets are also read where torch is not wanted
+        import torch  # imported here, because commands without torch also read presets
 
         return "paper" if torch.cuda.is_available() else "atari-cpu"
     return "classic"

@@ -1,1 +1,1 @@
-"""What a run leaves behind and shows: the run log, the console, and reports made from files."""
+"""Displays of a run: the live console."""

@@ -1,4 +1,4 @@
-"""The live console: one screen that says how training goes. It only reads events."""
+"""The live console: one screen that shows how training goes. It only reads events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLAIN_EVERY_SECONDS = 10.0
 WITHOUT_E = (FixedConfig, UniformConfig)
 
 
-class Quiet:
+class NullConsole:
     """A console that shows nothing, for the Python API."""
 
     def event(self, event: Event) -> None:
@@ -44,7 +44,10 @@ class Quiet:
 
 
 class LiveConsole:
-    """A progress bar with ETA and a table of the newest numbers; plain lines where the output is no terminal."""
+    """A progress bar with ETA and a table of the newest numbers.
+
+    If the output is not a terminal, plain lines are printed instead.
+    """
 
     def __init__(self, config: Config, stream: TextIO | None = None) -> None:
         self._config = config
@@ -64,7 +67,7 @@ class LiveConsole:
         self._returns: list[float] = []
         self._train: Event = {}
         self._evaluation: Event = {}
-        self._speed = Speed()
+        self._speed = SpeedMeter()
         self._last_plain = time.monotonic()
         self._live: Live | None = None
 
@@ -75,16 +78,17 @@ class LiveConsole:
         kind = event["kind"]
         if kind == "start":
             self._console.print(event["text"], markup=False, soft_wrap=True)
-            if self._console.is_terminal:  # only now: what fails before the start should leave the screen alone
+            # Start the display only now, so that earlier errors leave the screen alone.
+            if self._console.is_terminal:
                 self._live = Live(console=self._console, get_renderable=self._screen, refresh_per_second=4)
                 self._live.start()
             self._progress.update(self._task, completed=event["steps"])
-            self._speed = Speed(event["steps"])
+            self._speed = SpeedMeter(event["steps"])
         elif kind == "notice":
             self._console.print(event["text"], style="yellow", markup=False, soft_wrap=True)
         elif kind == "progress":
             self._progress.update(self._task, completed=event["steps"])
-            self._speed.at(event["steps"])
+            self._speed.update(event["steps"])
             if self._live is None and time.monotonic() - self._last_plain > PLAIN_EVERY_SECONDS:
                 self._plain(event)
         elif kind == "train":
@@ -110,7 +114,7 @@ class LiveConsole:
         return f"{sum(self._returns) / len(self._returns):.2f}"
 
     def _best_index(self) -> str:
-        return best_index_text(self._train, self._config, self._space)
+        return format_best_index(self._train, self._config, self._space)
 
     def _screen(self) -> Any:
         table = Table.grid(padding=(0, 2))
@@ -144,13 +148,13 @@ class LiveConsole:
             self._live.stop()
 
 
-class Speed:
-    """Steps per second over the last few seconds."""
+class SpeedMeter:
+    """Training speed in steps per second over the last few seconds."""
 
     def __init__(self, steps: int = 0) -> None:
         self._marks = [(time.monotonic(), steps)]
 
-    def at(self, steps: int) -> None:
+    def update(self, steps: int) -> None:
         now = time.monotonic()
         self._marks = [*[mark for mark in self._marks if now - mark[0] < 10.0][-200:], (now, steps)]
 
@@ -162,16 +166,16 @@ class Speed:
 
 def _evaluation_line(event: Event) -> str:
     line = f"mean {event['mean']:.2f}  median {event['median']:.2f}  [{event['min']:.4g}, {event['max']:.4g}]"
-    return line if event.get("hns") is None else f"{line}  {normalised_text(event)}"
+    return line if event.get("hns") is None else f"{line}  {format_normalized(event)}"
 
 
-def normalised_text(scores: Mapping[str, Any]) -> str:
-    """``HNS 101.2 %  HWRNS 3.5 %  SABER 3.5 %``, of an Atari score: fractions in, percent out."""
+def format_normalized(scores: Mapping[str, Any]) -> str:
+    """Format an Atari score's fractions as percentages: ``HNS 101.2%  HWRNS 3.5%  SABER 3.5%``."""
     return "  ".join(f"{name.upper()} {scores[name]:.1%}" for name in ("hns", "hwrns", "saber"))
 
 
-def best_index_text(train: Event, config: Config, space: IndexSpace) -> str:
-    """``1/τ1 3.5  1/τ2 12.5  ε 0.85``: the center of each axis's best block, or the fixed value."""
+def format_best_index(train: Event, config: Config, space: IndexSpace) -> str:
+    """Format the center of each axis's best block, or its fixed value: ``1/τ1 3.5  1/τ2 12.5  ε 0.85``."""
     values = space.by_name(space.base)
     for axis in space.axes:
         block = train.get(f"controller/{axis.name}/best_block")

@@ -1,1 +1,1 @@
-"""Runtimes decide where the parts live; they hold no learning code."""
+"""Runtimes, which decide where the components of a run live. They contain no learning code."""

@@ -1,10 +1,11 @@
-"""How fast a configuration trains, what the time goes to, and how far that is from what its network alone would allow.
+"""Measures how fast a configuration trains, where the time goes, and how far that is from two limits.
 
-The ceiling passes every step that is acted forward through the network, and every step that is trained forward and
-backward, on inputs prepared before: no environment, no frames to stack, no policy, losses, optimizer or log. What is
-reachable is less: the same with the environments stepped by random actions, and still nothing else. Both run in the
-same process and the same arrangement of threads, in turns with the training they are compared to, so that a machine
-that slows down for a while slows all.
+The ceiling passes every acted step forward through the network, and every trained step forward and backward. It uses
+prepared inputs. It has no environment, frame stacking, policy, losses, optimizer or log. The reachable speed is lower,
+because it also steps the environments by random actions, and still does nothing else.
+
+Both run in the same process with the same threads, interleaved with the training that they are compared with. A machine
+that slows down for a while therefore slows down all three.
 """
 
 from __future__ import annotations
@@ -22,19 +23,22 @@ import torch
 from torch import Tensor
 
 from gdi.config import Config
-from gdi.cores import keep_torch_threads, use_threads
+from gdi.cores import set_torch_threads, thread_count
 from gdi.envs import EnvSpec, make_env
 from gdi.index_space import make_index_space
 from gdi.networks import AgentNetwork, Seen
 from gdi.runtime.local import LocalSystem, build
 
-ENDLESS_STEPS = 10**12
+NO_STEP_LIMIT = 10**12
 PARTS = ("environment", "inference", "data", "learning", "rest")
 
 
 @dataclass(frozen=True)
-class Bench:
-    """What was measured; shares are of the time of the loop's parts, which sum to 1 also where they overlap."""
+class BenchResult:
+    """The measured speeds, and the share of time of each stage of the loop.
+
+    Shares sum to 1 even if stages overlap.
+    """
 
     steps_per_second: float
     frames_per_second: float
@@ -46,9 +50,9 @@ class Bench:
     bottleneck: str
 
 
-def bench(config: Config, seconds: float, rounds: int = 5) -> Bench:
-    """Train for about ``seconds`` in ``rounds``, in turns with as much of the bare kernels, without and with games."""
-    config = replace(config, steps=ENDLESS_STEPS)
+def bench(config: Config, seconds: float, rounds: int = 5) -> BenchResult:
+    """Measure training and its two limits in turns, each for about ``seconds``, over ``rounds`` rounds."""
+    config = replace(config, steps=NO_STEP_LIMIT)
     system = build(config)
     try:
         return _bench(system, seconds / rounds, rounds)
@@ -56,10 +60,11 @@ def bench(config: Config, seconds: float, rounds: int = 5) -> Bench:
         system.close()
 
 
-def _bench(system: LocalSystem, seconds: float, rounds: int) -> Bench:
+def _bench(system: LocalSystem, seconds: float, rounds: int) -> BenchResult:
     config, parts = system.config, system.parts
-    iterations = system.iterate(ENDLESS_STEPS)
-    for _ in range(config.data.settled_windows):  # until every window is trained as often as later ones
+    iterations = system.iterate(NO_STEP_LIMIT)
+    # Warm up until each window is trained as often as all later ones.
+    for _ in range(config.data.settled_windows):
         next(iterations)
     ours: list[float] = []
     ceiling: list[float] = []
@@ -85,7 +90,7 @@ def _bench(system: LocalSystem, seconds: float, rounds: int) -> Bench:
             reachable.append(_rate(lambda: run_bare(step_environments), steps, seconds))
     total = sum(spent.values())
     shares = {name: value / total for name, value in spent.items()}
-    return Bench(
+    return BenchResult(
         steps_per_second=statistics.median(ours),
         frames_per_second=statistics.median(ours) * system.spec.frames_per_step,
         ceiling_steps_per_second=statistics.median(ceiling),
@@ -111,8 +116,8 @@ def _nothing() -> None:
 
 @contextmanager
 def stepped_environments(config: Config) -> Iterator[Callable[[], None]]:
-    """A function that steps all environments once, by random actions drawn before."""
-    env = make_env(config.env, threads=use_threads(config.run.threads))
+    """Yield a function that steps all environments once, with random actions drawn in advance."""
+    env = make_env(config.env, threads=thread_count(config.run.threads))
     rng = np.random.default_rng(config.seed)
     actions = cycle(rng.integers(env.spec.num_actions, size=(1000, env.num_envs)))
     env.reset(config.seed)
@@ -130,9 +135,9 @@ def stepped_environments(config: Config) -> Iterator[Callable[[], None]]:
 def bare_window(
     config: Config, spec: EnvSpec, network: AgentNetwork, chunk_sequences: int, actor_threads: int
 ) -> Iterator[Callable[[Callable[[], None]], None]]:
-    """A function that passes one window through the network: its acting, and as much training as a window brings.
+    """Yield a function that passes one window through the network: its acting, and its share of training.
 
-    Its argument is done beside them at each step that is acted.
+    The function calls its argument at each acted step.
     """
     data, num_envs, workers_wanted = config.data, config.env.num_envs, config.run.workers
     chunk = chunk_sequences or data.batch_size_sequences
@@ -144,7 +149,7 @@ def bare_window(
     acted, trained = prepared(1, num_envs), prepared(data.sequence_steps + 1, chunk)
     burnt = prepared(data.burn_in_steps, chunk) if data.burn_in_steps else None
     parameters = list(network.parameters())
-    # Chunks that a window brings; what is left over is done in a later window.
+    # The remaining fraction of a chunk carries over to a later window.
     owed = 0.0
 
     def act(beside: Callable[[], None]) -> None:
@@ -161,8 +166,8 @@ def bare_window(
         torch.autograd.grad(outputs, parameters, [torch.ones_like(output) for output in outputs], allow_unused=True)
 
     with (
-        ThreadPoolExecutor(workers_wanted, "bare-learner", keep_torch_threads, (1,)) as workers,
-        ThreadPoolExecutor(1, "bare-actor", keep_torch_threads, (actor_threads,)) as actor,
+        ThreadPoolExecutor(workers_wanted, "bare-learner", set_torch_threads, (1,)) as workers,
+        ThreadPoolExecutor(1, "bare-actor", set_torch_threads, (actor_threads,)) as actor,
     ):
 
         def window(beside: Callable[[], None]) -> None:
@@ -179,7 +184,7 @@ def bare_window(
 
 
 def _prepared(network: AgentNetwork, spec: EnvSpec, num_components: int, steps: int, batch: int) -> tuple[Seen, Tensor]:
-    """What the network takes for so many steps of so many environments, on its device, frames stacked already."""
+    """Return zeroed network inputs with stacked frames, and a state, on the network's device."""
     device = next(network.parameters()).device
     obs = torch.from_numpy(np.zeros((steps, batch, *spec.observation_shape), spec.observation_dtype))
     seen = Seen(

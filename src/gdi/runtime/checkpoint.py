@@ -1,8 +1,10 @@
 """Checkpoints: atomic, checksummed, and read without executing anything.
 
-A checkpoint is a folder ``step-<steps>-update-<updates>`` with ``tensors.safetensors`` (all arrays), ``state.json``
-(all else, arrays named by reference) and ``manifest.json`` (SHA-256 of both). It is written under another name, synced
-to disk and renamed, so a folder under its final name is whole. ``best.json`` names the one with the best evaluation.
+A checkpoint is a folder ``step-<steps>-update-<updates>``. ``tensors.safetensors`` holds all arrays, ``state.json`` the
+rest with references to the arrays, and ``manifest.json`` the SHA-256 of both.
+
+The folder is written under another name, synced to disk and renamed, so a folder under its final name is complete.
+``best.json`` names the checkpoint with the best evaluation.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ TENSORS, STATE, MANIFEST, BEST = "tensors.safetensors", "state.json", "manifest.
 REFERENCE = "__tensor__"
 
 
-class DamagedCheckpoint(Exception):
-    """The folder is not a whole checkpoint of ours; the message says in what way."""
+class CorruptCheckpointError(Exception):
+    """A folder that is not a complete checkpoint; the message says why."""
 
 
 def flatten(tree: Any, path: str, tensors: dict[str, Any]) -> Any:
@@ -51,7 +53,7 @@ def flatten(tree: Any, path: str, tensors: dict[str, Any]) -> Any:
 
 
 def unflatten(tree: Any, tensors: dict[str, Any]) -> Any:
-    """The inverse of ``flatten``; tensors come back as NumPy arrays."""
+    """Invert ``flatten``; tensors come back as NumPy arrays."""
     if isinstance(tree, dict):
         if set(tree) == {REFERENCE}:
             return tensors[tree[REFERENCE]]
@@ -80,7 +82,7 @@ def _digest(path: Path) -> str:
 
 
 def write_checkpoint(folder: Path, state: State) -> None:
-    """Write ``folder``, which must not exist, whole or not at all."""
+    """Write ``folder``, which must not exist, completely or not at all."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -98,69 +100,73 @@ def write_checkpoint(folder: Path, state: State) -> None:
 
 
 def read_checkpoint(folder: Path) -> State:
-    """The state, after checking both digests; DamagedCheckpoint says what is wrong."""
+    """Return the state after checking both digests; CorruptCheckpointError says what is wrong."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         found = manifest.get("format")
         if not isinstance(found, int) or found < 1:
-            raise DamagedCheckpoint(f"format {found!r} is none")
+            raise CorruptCheckpointError(f"format {found!r} is not valid")
         if found > FORMAT:
             raise UserError(f"{folder} has format {found}, and this version of gdi reads up to {FORMAT}: update gdi.")
         for name, digest in manifest["sha256"].items():
             if name not in (TENSORS, STATE) or _digest(folder / name) != digest:
-                raise DamagedCheckpoint(f"{name} does not match its checksum")
+                raise CorruptCheckpointError(f"{name} does not match its checksum")
         skeleton = json.loads((folder / STATE).read_text())
         state = upgrade_state(unflatten(skeleton, load_file(folder / TENSORS)), found)
     except (FileNotFoundError, ValueError, KeyError, AttributeError, SafetensorError) as error:
-        raise DamagedCheckpoint(f"{type(error).__name__}: {error}") from error
-    except OSError as error:  # of the disk or its rights, not of the checkpoint: it may be readable again
+        raise CorruptCheckpointError(f"{type(error).__name__}: {error}") from error
+    # The disk or its permissions are at fault, not the checkpoint, which may become readable again.
+    except OSError as error:
         raise UserError(f"{folder} cannot be read: {error.strerror or error}.") from None
     return state
 
 
 class CheckpointStore:
-    """The ``checkpoints`` folder of a run: the newest few, and the best."""
+    """The ``checkpoints`` folder of a run: the newest few checkpoints, and the best one."""
 
     def __init__(self, folder: Path, keep: int, warn: Callable[[str], None]) -> None:
         self._folder = folder
         self._keep = keep
         self._warn = warn
-        self.spare: Path | None = None  # not removed, though it may be old: it is being evaluated
+        self.protected: Path | None = None  # kept even if it is old, because it is being evaluated
 
     def _all(self) -> list[Path]:
-        """Newest last."""
+        """Return all checkpoints, the newest last."""
         return sorted(path for path in self._folder.glob("step-*") if path.is_dir())
 
     def save(self, steps: int, updates: int, state: State, *, best: bool = False) -> Path:
         path = self._new_folder(f"step-{steps:012d}-update-{updates:09d}")
-        self._sweep()
+        self._remove_partial()
         write_checkpoint(path, state)
         if best:
             self.mark_best(path)
         best_name = self._best_name()
         for old in self._all()[: -self._keep]:
-            # This one is not always among the last: a damaged checkpoint that was passed over may have a later name.
-            if old.name != best_name and old not in (path, self.spare):
+            # The new checkpoint is not always among the last. A skipped, damaged checkpoint may have a later name.
+            if old.name != best_name and old not in (path, self.protected):
                 shutil.rmtree(old)
         return path
 
     def mark_best(self, path: Path) -> None:
-        """This checkpoint is the one with the best evaluation so far."""
+        """Record this checkpoint as the one with the best evaluation so far."""
         part = self._folder / f".{BEST}.part"
         part.write_text(json.dumps({"checkpoint": path.name}))
         _sync(part)
         os.replace(part, self._folder / BEST)
 
     def _new_folder(self, stem: str) -> Path:
-        """The same moment may be saved again, by a resumed run stopped at once: beside the old one, not over it."""
+        """Return a new folder next to existing ones of the same step.
+
+        A resumed run that is stopped at once saves the same step again and must not overwrite it.
+        """
         same = sorted(path.name for path in self._folder.glob(f"{stem}*"))
         if not same:
             return self._folder / stem
         number = int(same[-1].removeprefix(stem).lstrip("-") or 1) + 1
         return self._folder / f"{stem}-{number:03d}"
 
-    def _sweep(self) -> None:
-        """Remove what a session that was killed while writing left behind."""
+    def _remove_partial(self) -> None:
+        """Remove the partial checkpoints of a session that was killed while writing."""
         for part in self._folder.glob(".step-*.part"):
             shutil.rmtree(part)
 
@@ -170,28 +176,28 @@ class CheckpointStore:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError):
-            self._warn(f"{self._folder / BEST} is unreadable: the best checkpoint is not known.")
+            self._warn(f"{self._folder / BEST} is unreadable: the best checkpoint is unknown.")
             return None
         return str(name)
 
     def newest(self) -> State | None:
-        """The newest whole checkpoint; damaged ones are passed over with a warning. None if there never was one."""
+        """Return the newest complete checkpoint, or None if there never was one; warn about damaged ones."""
         found = self._all()
         for path in reversed(found):
             try:
                 return read_checkpoint(path)
-            except DamagedCheckpoint as error:
-                self._warn(f"checkpoint {path.name} is damaged ({error}); trying the one before.")
+            except CorruptCheckpointError as error:
+                self._warn(f"checkpoint {path.name} is damaged ({error}): trying the previous one.")
         if found:
-            raise UserError(f"every checkpoint in {self._folder} is damaged: this run cannot be continued.")
+            raise UserError(f"every checkpoint in {self._folder} is damaged: start a new run.")
         return None
 
     def best(self) -> State:
-        """The checkpoint with the best evaluation."""
+        """Return the checkpoint with the best evaluation."""
         name = self._best_name()
         if name is None:
-            raise UserError(f"{self._folder} has no best checkpoint yet: no evaluation has been made.")
+            raise UserError(f"{self._folder} has no best checkpoint yet: no evaluation has finished.")
         try:
             return read_checkpoint(self._folder / name)
-        except DamagedCheckpoint as error:
+        except CorruptCheckpointError as error:
             raise UserError(f"the best checkpoint {self._folder / name} is damaged: {error}.") from None

@@ -1,4 +1,4 @@
-"""Events: what a run tells the outside. Everything that watches a run only reads these."""
+"""Events, which are all that a run reports. Observers of a run only read these."""
 
 from __future__ import annotations
 
@@ -10,27 +10,31 @@ Event = dict[str, Any]
 
 
 class Sink(Protocol):
-    """Something that watches a run."""
+    """An observer of a run."""
 
     def event(self, event: Event) -> None:
-        """``event["kind"]`` is start, train, evaluation, checkpoint, notice or progress; the rest depends on it."""
+        """Handle an event.
+
+        ``event["kind"]`` is start, train, evaluation, checkpoint, notice or progress. The other keys depend on the
+        kind.
+        """
         ...
 
     def episode(self, steps: int, episode: EpisodeEnd) -> None:
-        """One finished training episode."""
+        """Handle a finished training episode."""
         ...
 
 
-class Log(Sink, Protocol):
-    """A sink that a resumed run continues: it can say how far it is, and go back to there."""
+class ResumableSink(Sink, Protocol):
+    """A sink that a resumed run continues: it reports its position and can return to it."""
 
     def position(self) -> State: ...
 
     def rewind(self, position: State) -> None: ...
 
 
-class Notices:
-    """Sends events to several sinks."""
+class SinkList:
+    """A sink that sends events to several sinks."""
 
     def __init__(self, *sinks: Sink) -> None:
         self._sinks = list(sinks)

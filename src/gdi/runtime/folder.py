@@ -1,4 +1,4 @@
-"""The run folder: its name, its config, and whether a run may begin or continue in it."""
+"""The run folder: its name, its config, and whether a run may start or resume in it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from pathlib import Path
 from gdi.config import Config, config_from_json, config_to_json, differences, own_classes
 from gdi.errors import UserError
 from gdi.runtime.checkpoint import BEST
-from gdi.runtime.runlog import METRICS, read_metrics
+from gdi.runtime.run_log import METRICS, read_metrics
 
 CONFIG, CHECKPOINTS = "config.json", "checkpoints"
 
 
 def default_run_dir(config: Config) -> Path:
-    """``runs/CartPole-v1-gdi-i3-seed11-20260131-120000``: never one that exists."""
+    """Return a new path such as ``runs/CartPole-v1-gdi-i3-seed11-20260131-120000``.
+
+    The path never exists yet.
+    """
     stem = f"{config.env.id.replace('/', '-').replace(':', '-')}-{config.preset}-seed{config.seed}"
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     path = Path("runs") / f"{stem}-{stamp}"
@@ -27,12 +30,12 @@ def default_run_dir(config: Config) -> Path:
 
 
 def read_config(run_dir: Path, *, classes: Iterable[type] = (), trust: bool = False) -> Config:
-    """The config that a run folder was made with.
+    """Return the config that a run folder was created with.
 
-    A folder that names a class outside gdi is opened if the caller passes that class, or says ``trust``.
+    A folder that names a class outside gdi is opened only if the caller passes that class or sets ``trust``.
     """
     if not run_dir.is_dir():
-        raise UserError(f"there is no run folder {run_dir}.")
+        raise UserError(f"run folder {run_dir} does not exist.")
     try:
         text = (run_dir / CONFIG).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -45,10 +48,11 @@ def read_config(run_dir: Path, *, classes: Iterable[type] = (), trust: bool = Fa
         raise UserError(f"{run_dir / CONFIG} cannot be read: {error}.") from None
 
 
-def lost_its_checkpoints(run_dir: Path, config: Config) -> bool:
-    """True if the run has no checkpoint and had one: its log has more than a run that was killed before its first.
+def has_lost_checkpoints(run_dir: Path, config: Config) -> bool:
+    """Return True if the run has no checkpoint but had one.
 
-    Such a run may have logged at the step of that checkpoint, which is written after the line, and nothing later.
+    A run that was killed before its first checkpoint may have logged up to that checkpoint's step, because the log line
+    is written first. A log with later lines shows that a checkpoint existed.
     """
     folder = run_dir / CHECKPOINTS
     if any(folder.glob("step-*")):
@@ -64,10 +68,14 @@ def lost_its_checkpoints(run_dir: Path, config: Config) -> bool:
 
 
 def prepare_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
-    """Make the run folder, or check that it may be continued; true if it is continued. Overwrites nothing."""
+    """Create the run folder, or check that it can be resumed; return True if it is resumed.
+
+    Nothing is overwritten.
+    """
     try:
         taken = run_dir.is_dir() and any(run_dir.iterdir())
-    except OSError as error:  # may not be looked into, or a name too long for the disk
+    # The folder is not readable, or its name is too long for the disk.
+    except OSError as error:
         raise UserError(f"{run_dir} cannot be a run folder: {error.strerror}.") from None
     if run_dir.exists() and not run_dir.is_dir():
         raise UserError(f"{run_dir} is a file: give --run-dir a folder.")
@@ -76,13 +84,13 @@ def prepare_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
             raise UserError(f"{run_dir} is not empty: continue that run with --resume, or choose another --run-dir.")
         for name, old, new in differences(read_config(run_dir, classes=own_classes(config)), config):
             raise UserError(
-                f"cannot resume {run_dir}: {name} was {old!r} and is now {new!r}. A run keeps its config; start a new "
+                f"cannot resume {run_dir}: {name} was {old!r} and is now {new!r}. A run keeps its config: start a new "
                 "one in another --run-dir."
             )
-        if lost_its_checkpoints(run_dir, config):
+        if has_lost_checkpoints(run_dir, config):
             raise UserError(
-                f"the checkpoints of {run_dir} are gone, so it cannot be continued: start a new run in another "
-                "--run-dir. Its logs are as they were."
+                f"cannot resume {run_dir}: its checkpoints are missing. Start a new run in another --run-dir. "
+                "The old logs are untouched."
             )
         return True
     try:

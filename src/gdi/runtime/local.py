@@ -1,4 +1,4 @@
-"""The local runtime: every part in one process, deterministic for a seed."""
+"""The local runtime: all components in one process, deterministic for a seed."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from gdi.acting.parameters import ParameterServer
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.controller import Controller, make_controller
-from gdi.cores import keep_torch_threads
+from gdi.cores import set_torch_threads
 from gdi.data import Draws, Replay, WindowStore, collector_state, load_collector_state, make_replay
 from gdi.envs import EnvSpec
 from gdi.evaluation import Evaluation, Evaluator
 from gdi.iteration import Improved, Iteration, Published, Sampled, ended, improve, iterate, reweight, sample
 from gdi.learner import Learner
 from gdi.networks.precision import precision_warning
+from gdi.runtime.factories import configure_process, make_actor, make_evaluator, make_learner, resolve_device
+from gdi.runtime.memory_plan import MemoryPlan
 from gdi.runtime.metrics import collector_metrics, controller_metrics
-from gdi.runtime.parts import make_actor, make_evaluator, make_learner, prepare_process, resolve_device
-from gdi.runtime.plan import MemoryPlan
-from gdi.runtime.run import Outcome
-from gdi.runtime.tree import SystemState, actor_states, controller_state
+from gdi.runtime.run import EvaluationPoll
+from gdi.runtime.tree import SystemState, controller_state, resumable_actor_states
 from gdi.types import Batch, State, Window
 
 
 @dataclass
-class Parts:
-    """The parts of a run that lives in one process, and Algorithm 1's steps over them."""
+class LocalOperators:
+    """The components of a single-process run, and the steps of Algorithm 1."""
 
     actor: Actor
     replay: Replay
@@ -39,7 +39,7 @@ class Parts:
     controller: Controller
     clock: Clock
     push_every_updates: int
-    actor_threads: int = 1  # torch threads of the actor, where it has a thread of its own
+    actor_threads: int = 1  # torch threads of an actor that runs in its own thread
     steps: int = 0
     episodes: int = 0
 
@@ -49,11 +49,11 @@ class Parts:
         return sampled
 
     def act(self, max_transitions: int) -> tuple[Window, Sampled]:
-        """Play one window, and leave it to the caller."""
+        """Play one window and return it without storing it."""
         return sample(self.actor, self.controller.propose, max_transitions)
 
     def add(self, window: Window, sampled: Sampled) -> None:
-        """Give a window to the replay, and count it."""
+        """Store a window in the replay and count it."""
         self.store.put(self.replay.add(window.num_sequences), window)
         self.steps += sampled.transitions
         self.episodes += len(sampled.episodes)
@@ -64,7 +64,7 @@ class Parts:
         return improved
 
     def train(self, *, last: bool = False) -> Improved:
-        """Train what is due, and leave the new θ to the caller."""
+        """Train the batches that are due, without publishing the new network parameters (θ)."""
         with self.clock.measure("data"):
             draws = self.replay.due(last=last)
         improved = improve(self._batches(draws), self.learner, self.push_every_updates, self.clock)
@@ -86,27 +86,31 @@ class Parts:
         reweight(self.controller, sampled)
 
 
-def train_left_over(parts: Parts) -> Iterator[Iteration]:
-    """Train what is still due, as it is in a run that diverged and is resumed: there is no room for a window before."""
+def train_pending(parts: LocalOperators) -> Iterator[Iteration]:
+    """Train the batches that are still due after a resumed divergence.
+
+    Until they are trained, the replay has no room for another window.
+    """
     improved = parts.improve()
     if improved.batches:
         yield from ended([], improved)
 
 
-def iterate_overlapped(parts: Parts, total_steps: int) -> Iterator[Iteration]:
-    """As ``iterate``, but the next window is sampled while the batches that are due are trained.
+def iterate_overlapped(parts: LocalOperators, total_steps: int) -> Iterator[Iteration]:
+    """Run Algorithm 1 like ``iterate``, but sample the next window while the due batches are trained.
 
-    The data is one window older; θ reaches the actor only between two windows, so the lag is fixed and a run repeats
-    for a seed.
+    The data is one window older. New network parameters (θ) reach the actor only between two windows, so the lag is
+    fixed and a run repeats for a seed.
     """
-    with ThreadPoolExecutor(1, "actor", keep_torch_threads, (parts.actor_threads,)) as thread:
+    with ThreadPoolExecutor(1, "actor", set_torch_threads, (parts.actor_threads,)) as thread:
         while parts.steps < total_steps:
             acting = thread.submit(parts.act, total_steps - parts.steps)
             improved = parts.train()
             window, sampled = acting.result()
             if improved.diverged is None:
                 parts.add(window, sampled)
-            else:  # batches are still due, and no room for more: a run that is resumed samples these steps again
+            # Batches are still due, and there is no room for more. A resumed run samples these steps again.
+            else:
                 parts.episodes += len(sampled.episodes)
             parts.reweight(sampled)
             parts.publish(improved.published)
@@ -116,14 +120,14 @@ def iterate_overlapped(parts: Parts, total_steps: int) -> Iterator[Iteration]:
 
 @dataclass
 class LocalSystem:
-    """The assembled parts, and the evaluator beside them."""
+    """The assembled components, and their evaluator."""
 
     config: Config
     spec: EnvSpec
     plan: MemoryPlan
-    parts: Parts
+    parts: LocalOperators
     evaluator: Evaluator
-    waits_for_evaluations: bool = True
+    pauses_for_evaluation: bool = True
 
     @property
     def clock(self) -> Clock:
@@ -141,14 +145,14 @@ class LocalSystem:
     def updates(self) -> int:
         return self.parts.learner.updates
 
-    def text(self) -> str:
+    def summary(self) -> str:
         warning = precision_warning(self.config.run.precision, resolve_device(self.config.run.device))
-        return "\n".join(filter(None, [self.plan.text(), warning]))
+        return "\n".join(filter(None, [self.plan.summary(), warning]))
 
     def iterate(self, total_steps: int) -> Iterator[Iteration]:
         if self.config.run.overlap:
             return iterate_overlapped(self.parts, total_steps)
-        return chain(train_left_over(self.parts), iterate(self.parts, total_steps))
+        return chain(train_pending(self.parts), iterate(self.parts, total_steps))
 
     def metrics(self) -> dict[str, float | list[float]]:
         parts = self.parts
@@ -158,8 +162,8 @@ class LocalSystem:
             **controller_metrics(parts.controller),
         }
 
-    def evaluate(self, seed: int) -> Outcome:
-        """Played when its outcome is asked for, at once: nothing else goes on meanwhile."""
+    def evaluate(self, seed: int) -> EvaluationPoll:
+        """Return a poll that plays the evaluation when it is called; training pauses for it."""
         parts = self.parts
 
         def outcome(stop: Callable[[], bool], wait: bool) -> Evaluation | None:
@@ -189,7 +193,7 @@ class LocalSystem:
         parts.learner.load_state_dict(state["learner"])
         parts.parameters.load_state_dict(state["parameters"])
         parts.controller.load_state_dict(controller_state(state["controllers"], parts.controller.slots))
-        actors = actor_states(state, self.config.env.num_envs)
+        actors = resumable_actor_states(state, self.config.env.num_envs)
         if 0 in actors:
             parts.actor.load_state_dict(actors[0])
         parts.steps, parts.episodes = int(state["steps"]), int(state["episodes"])
@@ -201,13 +205,16 @@ class LocalSystem:
 
 
 def build(config: Config) -> LocalSystem:
-    """Every part, in its initial state. Bad combinations of environment and config raise UserError here."""
+    """Build all components in their initial state.
+
+    An environment that does not work with the config raises UserError here.
+    """
     device = resolve_device(config.run.device)
-    threads = prepare_process(config.run.threads)
+    threads = configure_process(config.run.threads)
     clock = Clock()
-    learner, spec, plan = make_learner(config, device)  # first: it refuses what does not fit
+    learner, spec, plan = make_learner(config, device)  # first, because it rejects what does not fit in memory
     parameters = ParameterServer(learner.parameters())
-    parts = Parts(
+    parts = LocalOperators(
         actor=make_actor(config, parameters, device, threads, clock),
         replay=make_replay(config),
         store=WindowStore(),
@@ -216,7 +223,7 @@ def build(config: Config) -> LocalSystem:
         controller=make_controller(config),
         clock=clock,
         push_every_updates=config.data.push_every_updates,
-        # Beside workers that have a core each, more threads would only wait for each other.
+        # The workers already use one core each. More actor threads would only wait for each other.
         actor_threads=1 if config.run.workers > 1 else threads,
     )
     return LocalSystem(config, spec, plan, parts, make_evaluator(config, device, threads))

@@ -1,4 +1,7 @@
-"""One process per run folder: a second one would cut the first one's logs and mix their checkpoints."""
+"""A lock on the run folder.
+
+A second process would truncate the logs of the first one and mix up their checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from gdi.errors import UserError
 
 try:
     import fcntl
-except ImportError:  # Windows; there the lock is not taken
+except ImportError:  # Windows has no fcntl, so no lock is taken there.
     fcntl = None  # type: ignore[assignment]
 
 LOCK = ".lock"
@@ -18,20 +21,20 @@ LOCK = ".lock"
 
 @contextmanager
 def run_lock(run_dir: Path, holder: str = "") -> Iterator[None]:
-    """Hold the folder while inside. The kernel lets go of the lock when a process dies, however it dies.
+    """Lock the folder inside the ``with`` block; the kernel releases the lock when the process dies.
 
-    ``holder`` is told to whoever asks meanwhile.
+    While the lock is held, ``lock_holder`` returns ``holder``.
     """
     try:
         file = (run_dir / LOCK).open("a")
     except OSError as error:
-        raise UserError(f"{run_dir} cannot be written to: {error.strerror}.") from None
+        raise UserError(f"{run_dir} is not writable: {error.strerror}.") from None
     with file:
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise UserError(f"{run_dir} is being trained by another process: wait for it, or stop it.") from None
+                raise UserError(f"{run_dir} is being trained by another process: wait for it or stop it.") from None
         file.truncate(0)
         file.write(holder)
         file.flush()
@@ -39,7 +42,10 @@ def run_lock(run_dir: Path, holder: str = "") -> Iterator[None]:
 
 
 def lock_holder(run_dir: Path) -> str | None:
-    """Who trains in the folder, None if nobody does. Where there are no locks: who did last."""
+    """Return the holder of the folder's lock, or None if no process trains there.
+
+    On a system without locks, return the last holder.
+    """
     path = run_dir / LOCK
     if not path.exists():
         return None

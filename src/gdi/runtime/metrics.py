@@ -1,4 +1,4 @@
-"""Numbers for the log: averages between two lines, and what the controller believes."""
+"""Numbers for the log: averages between two lines, and the controller's beliefs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from gdi.types import Metrics, State
 
 
 class Averages:
-    """Means of metrics since the last line; part of a checkpoint, so that a resumed run writes the same line."""
+    """Means of metrics since the last line.
+
+    They are part of a checkpoint, so a resumed run writes the same line.
+    """
 
     def __init__(self) -> None:
         self._sums: Metrics = {}
@@ -21,7 +24,7 @@ class Averages:
             self._counts[name] = self._counts.get(name, 0) + 1
 
     def take(self, steps: int) -> Metrics:
-        """The means, and begin anew."""
+        """Return the means and reset them."""
         means = {name: total / self._counts[name] for name, total in self._sums.items()}
         self._sums, self._counts, self.since_steps = {}, {}, steps
         return means
@@ -47,7 +50,10 @@ def collector_metrics(replay: Replay, windows: int, num_bytes: int) -> Metrics:
 
 
 def controller_metrics(controller: Controller) -> dict[str, float | list[float]]:
-    """Per searched axis: value, count and probability of each block, the best block and the top block's probability."""
+    """Return the value, count and probability of each block per searched axis.
+
+    The best block and the top block's probability are included.
+    """
     out: dict[str, float | list[float]] = {}
     for belief in controller.belief():
         name = f"controller/{belief.axis}"

@@ -1,7 +1,6 @@
-"""A run: Algorithm 1 over a system, with evaluation, logging and checkpoints at their times.
+"""A run: Algorithm 1 over a system, with scheduled evaluation, logging and checkpoints.
 
-A system is the assembled parts, wherever they live: in this process (``runtime.local``) or on a Ray cluster
-(``runtime.ray``).
+A system is the assembled components, either in this process (``runtime.local``) or on a Ray cluster (``runtime.ray``).
 """
 
 from __future__ import annotations
@@ -16,21 +15,22 @@ from typing import Protocol
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.envs import EnvSpec
-from gdi.errors import Diverged
+from gdi.errors import DivergenceError
 from gdi.evaluation import Evaluation, report_of
 from gdi.iteration import Iteration
 from gdi.runtime.checkpoint import CheckpointStore
-from gdi.runtime.events import Event, Log, Sink
+from gdi.runtime.events import Event, ResumableSink, Sink
 from gdi.runtime.metrics import Averages
 from gdi.seeds import child_seed
 from gdi.types import State
 
-# outcome(stop, wait): the evaluation once it is played; None while it is not (and wait is false) or if stop came first.
-Outcome = Callable[[Callable[[], bool], bool], "Evaluation | None"]
+# outcome(stop, wait) returns the evaluation once it has finished. It returns None if it is still running and wait is
+# false, or if stop() became true first.
+EvaluationPoll = Callable[[Callable[[], bool], bool], "Evaluation | None"]
 
 
 class System(Protocol):
-    """The assembled parts of a run, wherever they live."""
+    """The assembled components of a run, in one process or on a cluster."""
 
     @property
     def config(self) -> Config: ...
@@ -51,22 +51,22 @@ class System(Protocol):
     def updates(self) -> int: ...
 
     @property
-    def waits_for_evaluations(self) -> bool:
-        """True: training pauses for an evaluation. False: it goes on beside it."""
+    def pauses_for_evaluation(self) -> bool:
+        """Return True if training pauses for an evaluation, and False if both run at the same time."""
         ...
 
-    def text(self) -> str:
-        """What a user should know about it before it starts."""
+    def summary(self) -> str:
+        """Return the start-up summary for the user."""
         ...
 
     def iterate(self, total_steps: int) -> Iterator[Iteration]: ...
 
     def metrics(self) -> dict[str, float | list[float]]:
-        """The state of the parts now, for a line of the log."""
+        """Return the current state of the components for a log line."""
         ...
 
-    def evaluate(self, seed: int) -> Outcome:
-        """Begin an evaluation of θ and P_Λ as they are now."""
+    def evaluate(self, seed: int) -> EvaluationPoll:
+        """Start an evaluation of the current network parameters (θ) and controller (P_Λ)."""
         ...
 
     def state_dict(self) -> State: ...
@@ -77,36 +77,36 @@ class System(Protocol):
 
 
 @dataclass
-class Pending:
-    """An evaluation that was begun and not yet logged."""
+class PendingEvaluation:
+    """A started evaluation that is not logged yet."""
 
-    outcome: Outcome
+    outcome: EvaluationPoll
     counters: Event
-    checkpoint: Path | None  # of the θ that is evaluated, where training goes on meanwhile
+    checkpoint: Path | None  # of the evaluated θ, if training continues during the evaluation
 
 
 class Run:
-    """Algorithm 1 over a system, with evaluation, logging and checkpoints at their times."""
+    """Algorithm 1 over a system, with scheduled evaluation, logging and checkpoints."""
 
-    def __init__(self, system: System, log: Log, watchers: Sink, checkpoints: CheckpointStore) -> None:
+    def __init__(self, system: System, log: ResumableSink, watchers: Sink, checkpoints: CheckpointStore) -> None:
         self._system = system
         self._config = system.config
         self._log = log
         self._watchers = watchers  # includes the log
         self._checkpoints = checkpoints
         self._averages = Averages()
-        self._last = {"log": 0, "evaluation": 0, "checkpoint": 0}  # steps at which each was last done
+        self._last = {"log": 0, "evaluation": 0, "checkpoint": 0}  # step count at the last time of each
         self._best_mean = -math.inf
         self._evaluation: Evaluation | None = None
-        self._pending: Pending | None = None
+        self._pending: PendingEvaluation | None = None
         self._finished = False
-        self._first_steps = system.steps  # of this session: its clock knows no more
+        self._first_steps = system.steps  # of this session, because the clock covers only this session
         self._seconds_before = 0.0
         self._began = time.perf_counter()
 
     @property
     def seconds(self) -> float:
-        """Wall-clock of this run over all its sessions."""
+        """Return the wall-clock seconds of this run over all its sessions."""
         return self._seconds_before + time.perf_counter() - self._began
 
     @property
@@ -126,10 +126,10 @@ class Run:
         return self._finished
 
     def resume(self) -> bool:
-        """Continue from the newest whole checkpoint; false if there is none yet."""
+        """Continue from the newest complete checkpoint; return False if there is none yet."""
         state = self._checkpoints.newest()
         if state is None:
-            # Killed before its first checkpoint: what was logged will be measured again.
+            # The run was killed before its first checkpoint, so it will repeat everything it logged.
             self._log.rewind({})
             return False
         self._system.load_state_dict(state["system"])
@@ -145,31 +145,32 @@ class Run:
         return True
 
     def train(self, stop: Callable[[], bool]) -> Evaluation | None:
-        """Train to the end, or until ``stop``; returns the last evaluation. The state is saved either way."""
+        """Train to the end or until ``stop``, save the state, and return the last evaluation."""
         if self._finished:
             return self._evaluation
         try:
-            self._do_what_is_due(stop)  # what a stop kept the session before from doing
+            self._run_due_tasks(stop)  # tasks that a stop prevented in the previous session
             iterations = self._system.iterate(self._config.steps)
             while not stop() and (iteration := next(iterations, None)) is not None:
                 self._record(iteration)
-                # Also when a stop was asked for: a resumed run would do it a window later than one never stopped.
-                self._do_what_is_due(stop)
+                # Do this even after a stop request. Otherwise a resumed run would do it one window later than an
+                # uninterrupted one.
+                self._run_due_tasks(stop)
             if stop():
                 self._save()
                 return self._evaluation
             return self._finish(stop)
-        except Diverged:
+        except DivergenceError:
             if not self._averages.is_empty or self._last["log"] < self.steps:
                 self._log_training()
             self._save()
             raise
 
     def _finish(self, stop: Callable[[], bool]) -> Evaluation | None:
-        """The end of training is always logged and evaluated; it is the result."""
+        """Log and evaluate the end of training, which is always the result."""
         if self._last["log"] < self.steps:
             self._log_training()
-        self._end_evaluation(stop, wait=True)  # of one that was begun before
+        self._end_evaluation(stop, wait=True)  # first, an evaluation that is already running
         if self._pending is None:
             self._begin_evaluation()
         is_best = self._end_evaluation(stop, wait=True)
@@ -186,37 +187,43 @@ class Run:
         self._watchers.event({"kind": "progress", "steps": self.steps, "frames": self.frames})
 
     def _is_due(self, name: str, every_steps: int) -> bool:
-        """True if a multiple of ``every_steps`` was passed since it was last done, however large an iteration is."""
+        """Return True if a multiple of ``every_steps`` was passed since the last time.
+
+        This holds for any size of iteration.
+        """
         return self.steps // every_steps > self._last[name] // every_steps
 
-    def _do_what_is_due(self, stop: Callable[[], bool]) -> None:
+    def _run_due_tasks(self, stop: Callable[[], bool]) -> None:
         config = self._config
         if self.steps >= config.steps:
-            return  # the end does all of this itself
+            return  # _finish does all of this
         if self._is_due("log", config.run.log_every_steps):
             self._log_training()
-        is_best = self._evaluate_what_is_due(stop)
+        is_best = self._evaluate_if_due(stop)
         if self._is_due("checkpoint", config.run.checkpoint_every_steps) or is_best:
             self._save(best=is_best)
 
-    def _evaluate_what_is_due(self, stop: Callable[[], bool]) -> bool:
-        """True if θ, as it is now, proved the best so far."""
+    def _evaluate_if_due(self, stop: Callable[[], bool]) -> bool:
+        """Return True if the current network parameters (θ) proved the best so far."""
         every_steps = self._config.evaluation.every_steps
         pending = self._pending
         if pending is not None:
-            # One at a time: when the next is due before this one is played, training waits.
+            # Only one evaluation runs at a time. If the next is due before this one has finished, training waits.
             self._end_evaluation(stop, wait=self.steps // every_steps > pending.counters["steps"] // every_steps)
         if self._pending is not None or not self._is_due("evaluation", every_steps):
             return False
         self._begin_evaluation()
-        return self._end_evaluation(stop, wait=self._system.waits_for_evaluations)
+        return self._end_evaluation(stop, wait=self._system.pauses_for_evaluation)
 
     def _counters(self) -> Event:
         system = self._system
         return {"steps": self.steps, "frames": self.frames, "updates": system.updates, "episodes": system.episodes}
 
     def _log_training(self) -> None:
-        """One line of everything since the last one. Times stand apart under ``clock``: all else repeats for a seed."""
+        """Write a line with everything since the last one.
+
+        Times are under ``clock``, and all other values repeat for a seed.
+        """
         steps_since = self.steps - max(self._averages.since_steps, self._first_steps)
         seconds, shares = self._system.clock.lap()
         self._last["log"] = self.steps
@@ -236,19 +243,25 @@ class Run:
         )
 
     def _begin_evaluation(self) -> None:
-        """Evaluate θ as it is now. Where training goes on meanwhile, θ is saved first: it may prove the best."""
+        """Start an evaluation of the current network parameters (θ).
+
+        If training continues during the evaluation, θ is saved first, because it may prove the best.
+        """
         system = self._system
         checkpoint = None
-        if not system.waits_for_evaluations:
+        if not system.pauses_for_evaluation:
             checkpoint = self._save()
-            self._checkpoints.spare = checkpoint
+            self._checkpoints.protected = checkpoint
         counters = self._counters()
         counters["training_episodes"] = counters.pop("episodes")
         seed = child_seed(self._config.seed, "evaluation", self.steps)
-        self._pending = Pending(system.evaluate(seed), counters, checkpoint)
+        self._pending = PendingEvaluation(system.evaluate(seed), counters, checkpoint)
 
     def _end_evaluation(self, stop: Callable[[], bool], *, wait: bool) -> bool:
-        """Log the evaluation that was begun, if it is done; true if its θ is the best so far and still to be saved."""
+        """Log the started evaluation if it has finished.
+
+        Return True if its network parameters (θ) are the best so far and still have to be saved.
+        """
         pending = self._pending
         if pending is None:
             return False
@@ -264,10 +277,10 @@ class Run:
         self._best_mean = max(self._best_mean, evaluation.mean)
         self._evaluation = evaluation
         if pending.checkpoint is not None:
-            self._checkpoints.spare = None
+            self._checkpoints.protected = None
             if is_best:
                 self._checkpoints.mark_best(pending.checkpoint)
-                self._save()  # a session that resumes must know how good the best one was
+                self._save()  # a resumed session must know the best score
             return False
         return is_best
 

@@ -1,4 +1,4 @@
-"""One session of a run: it begins or resumes, survives lost parts, and stops when a signal asks it to."""
+"""One session of a run: it starts or resumes, survives lost processes, and stops on a signal."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from gdi.config import Config
 from gdi.evaluation import Evaluation, report_of
 from gdi.index_space import make_index_space
 from gdi.runtime.checkpoint import CheckpointStore
-from gdi.runtime.events import Notices
-from gdi.runtime.faults import PartLost, Stalled
+from gdi.runtime.events import SinkList
+from gdi.runtime.exceptions import ProcessLostError, StallError
 from gdi.runtime.folder import CHECKPOINTS, prepare_run_dir
 from gdi.runtime.lock import run_lock
 from gdi.runtime.run import Run, System
-from gdi.runtime.runlog import RunLog
+from gdi.runtime.run_log import RunLog
 
-# A part may be lost this often before there is another checkpoint.
-FRUITLESS_ATTEMPTS = 3
+# A process may be lost this often before the next checkpoint.
+MAX_LOSSES_PER_CHECKPOINT = 3
 
 
 @dataclass(frozen=True)
 class TrainResult:
-    """What a training run came to."""
+    """The result of a training run."""
 
     run_dir: Path
     steps: int
     frames: int
     updates: int
     seconds: float
-    finished: bool  # false: stopped by a signal, and can be resumed
+    finished: bool  # False if a signal stopped the run, which can then be resumed
     evaluation: Evaluation | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -51,10 +51,14 @@ class TrainResult:
 
 @contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
-    """Within it, SIGINT and SIGTERM ask the run to save and stop; a second one stops at once, as usual."""
+    """Yield a check for SIGINT or SIGTERM, which make the run save and stop.
+
+    A second signal acts as it did before, which usually ends the process at once.
+    """
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set  # signals belong to the main thread; a caller's thread is stopped by its caller
+        # Only the main thread receives signals. In any other thread, stopping is up to the caller.
+        yield asked.is_set
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -72,20 +76,23 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
 
 
 class Session:
-    """Trains a system in a run folder. When a part is lost, a new system goes on from the newest checkpoint."""
+    """Training of a system in a run folder.
 
-    def __init__(self, make: Callable[[], System], config: Config, folder: Path, watchers: Notices) -> None:
-        """``make`` builds the system, again after a loss; ``watchers`` see every event."""
+    When a process is lost, a new system continues from the newest checkpoint.
+    """
+
+    def __init__(self, make: Callable[[], System], config: Config, folder: Path, watchers: SinkList) -> None:
+        """``make`` builds the system, and builds it again after a loss; ``watchers`` receive every event."""
         self._make, self._config, self._folder, self._watchers = make, config, folder, watchers
-        self._began_steps: int | None = None  # where the newest attempt began
-        self._losses = 0  # attempts in a row that ended at the same checkpoint
+        self._began_steps: int | None = None  # first step of the newest attempt
+        self._losses = 0  # consecutive attempts that started from the same checkpoint and failed
 
     def train(self, *, resume: bool, runtime: str) -> TrainResult:
-        # Build first: an environment that cannot be trained on must leave no folder behind.
+        # Build the system first. An environment that cannot be trained on must not leave a folder behind.
         try:
             system: System | None = self._make()
-        except PartLost as error:
-            raise Stalled("a part was lost before the run began", str(error)) from None
+        except ProcessLostError as error:
+            raise StallError("a process was lost before the run started", str(error)) from None
         try:
             continues = prepare_run_dir(self._folder, self._config, resume=resume)
             names = make_index_space(self._config.index_space).names
@@ -99,7 +106,7 @@ class Session:
                     try:
                         system = system or self._make()
                         return self._attempt(system, log, stop, continues)
-                    except PartLost as error:
+                    except ProcessLostError as error:
                         self._note_loss(str(error))
                     if system is not None:
                         system.close()
@@ -109,13 +116,13 @@ class Session:
                 system.close()
 
     def _attempt(self, system: System, log: RunLog, stop: Callable[[], bool], continues: bool) -> TrainResult:
-        """Train until the end, a stop, or the loss of a part."""
+        """Train until the end, a stop, or the loss of a process."""
         config, folder, watchers = self._config, self._folder, self._watchers
         store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, watchers.notice)
         run = Run(system, log, watchers, store)
         resumed = run.resume() if continues else False
         if self._began_steps is None:
-            text = f"{start_text(config, folder, run.steps, resumed)}\n{system.text()}"
+            text = f"{format_start(config, folder, run.steps, resumed)}\n{system.summary()}"
             watchers.event({"kind": "start", "steps": run.steps, "text": text})
         if run.steps != self._began_steps:
             self._began_steps, self._losses = run.steps, 0
@@ -123,13 +130,15 @@ class Session:
         return TrainResult(folder, run.steps, run.frames, run.updates, run.seconds, run.finished, evaluation)
 
     def _note_loss(self, why: str) -> None:
-        self._watchers.notice(f"Going back to the newest checkpoint, for a part of the run is lost: {why[:200]}")
+        self._watchers.notice(
+            f"Restarting from the newest checkpoint because a process of this run was lost: {why[:200]}"
+        )
         self._losses += 1
-        if self._losses == FRUITLESS_ATTEMPTS:
-            raise Stalled(f"a part was lost {self._losses} times since one checkpoint", why) from None
+        if self._losses == MAX_LOSSES_PER_CHECKPOINT:
+            raise StallError(f"a process was lost {self._losses} times since the same checkpoint", why) from None
 
 
-def start_text(config: Config, folder: Path, steps: int, resumed: bool) -> str:
+def format_start(config: Config, folder: Path, steps: int, resumed: bool) -> str:
     verb = f"resuming at {steps:,} of" if resumed else "training for"
     return (
         f"GDI: {config.preset} at scale '{config.scale}' on {config.env.id}, {verb} {config.steps:,} steps, "

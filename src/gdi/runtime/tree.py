@@ -1,4 +1,4 @@
-"""The checkpoint tree of a system: its names, once for every runtime, so that a run may be continued by either."""
+"""The checkpoint layout of a system, shared by all runtimes, so that either can resume a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gdi.types import State
 
 @dataclass(frozen=True)
 class SystemState:
-    """What the parts of a system say of themselves."""
+    """The saved states of a system's components."""
 
     actors: dict[int, State]
     collector: State
@@ -19,12 +19,12 @@ class SystemState:
     controller_slots: int
     steps: int
     episodes: int
-    envs_per_actor: int | None = None  # None: one actor has all environments
+    envs_per_actor: int | None = None  # None if one actor has all environments
 
     def tree(self) -> State:
         more = {str(number): state for number, state in self.actors.items() if number}
         return {
-            **({"actor": self.actors[0]} if 0 in self.actors else {}),  # missing if it is just being replaced
+            **({"actor": self.actors[0]} if 0 in self.actors else {}),  # missing while actor 0 is being replaced
             **({} if self.envs_per_actor is None else {"more_actors": more, "envs_per_actor": self.envs_per_actor}),
             "collector": self.collector,
             "learner": self.learner,
@@ -36,19 +36,20 @@ class SystemState:
 
 
 def controllers_tree(controller: State, slots: int) -> State:
-    """By slot, also where there is one for all environments."""
+    """Return the controller's state by slot, even if one slot serves all environments."""
     return {"0": controller} if slots == 1 else controller
 
 
 def controller_state(tree: State, slots: int) -> State:
-    """The inverse of ``controllers_tree``, for a controller that has so many slots now."""
+    """Invert ``controllers_tree`` for a controller with ``slots`` slots."""
     return tree["0"] if slots == 1 else tree
 
 
-def actor_states(state: State, num_envs: int) -> dict[int, State]:
-    """By its number, what each actor of now, with ``num_envs`` environments, can continue from in a checkpoint.
+def resumable_actor_states(state: State, num_envs: int) -> dict[int, State]:
+    """Return the states in a checkpoint from which actors with ``num_envs`` environments can continue.
 
-    The run may have been saved with actors of another size; their episodes cannot go on, and new ones begin.
+    The keys are actor numbers. If the saved actors had another size, their episodes cannot continue, and new ones
+    start.
     """
     kept = {int(number): actor for number, actor in state.get("more_actors", {}).items()}
     if "actor" in state:

@@ -1,4 +1,4 @@
-"""Reads checkpoints of earlier formats: one function brings their trees to the present layout."""
+"""Reads checkpoints of earlier formats by converting them to the current layout."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ FORMAT = 2
 
 
 def upgrade_state(state: State, found: int) -> State:
-    """A checkpoint's tree of format ``found`` in the present format.
+    """Return a checkpoint tree of format ``found`` in the current format.
 
-    Format 1 stored λ for the L steps of a window and not for the bootstrap row, and at a reset row already the next
-    episode's λ. It also kept an evaluation's normalized scores, which are computed when they are shown.
+    Format 1 stores λ for the L steps of a window but not for the bootstrap row. At a reset row it already stores the
+    next episode's λ. It also contains an evaluation's normalized scores, which are computed on display.
     """
     if found == FORMAT:
         return state
@@ -45,8 +45,8 @@ def _actor(actor: State) -> State:
 
 def _window(arrays: dict[str, Any]) -> dict[str, Array]:
     index = np.asarray(arrays["index"])  # [L, B, 3]
-    index = np.concatenate([index, index[-1:]])  # nothing is drawn between the last step and its bootstrap row
-    # Step t is a reset where row t + 1 starts an episode; its observation still belongs to the episode before.
+    index = np.concatenate([index, index[-1:]])  # no λ is drawn between the last step and its bootstrap row
+    # Step t is a reset if row t + 1 starts an episode. Its observation still belongs to the previous episode.
     resets = np.asarray(arrays["episode_start"])[1:]  # [L, B]
     index[1:-1] = np.where(resets[1:, :, None], index[:-2], index[1:-1])
     return {**arrays, "index": index}

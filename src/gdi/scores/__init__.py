@@ -1,4 +1,6 @@
-"""Atari scores judged against humans, world records and published agents. NumPy only: neither torch nor ALE is needed.
+"""Atari scores, compared with humans, world records and published agents.
+
+This package needs only NumPy, neither torch nor ALE.
 
 >>> import gdi.scores as gs
 >>> mine = gs.Agent.from_dict("mine", {"ALE/Pong-v5": [20.9, 21.0], "Breakout": [380.0, 402.0]}, frames=200e6)
@@ -31,9 +33,9 @@ from gdi.scores.metrics import (
     probability_of_improvement,
     saber,
 )
-from gdi.scores.reading import load_agents
+from gdi.scores.readers import load_agents
 from gdi.scores.reference import REFERENCES, Reference, load_reference
-from gdi.scores.report import Report, Summary, judge, report_tables, summarise
+from gdi.scores.report import Report, Summary, judge, report_tables, summarize
 from gdi.scores.tables import Table, render
 
 __all__ = [
@@ -72,5 +74,5 @@ __all__ = [
     "render",
     "report_tables",
     "saber",
-    "summarise",
+    "summarize",
 ]

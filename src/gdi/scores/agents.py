@@ -1,4 +1,4 @@
-"""Agents as score matrices, and the published ones that every newcomer is compared with."""
+"""Agents as score matrices, and the published agents for comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from gdi.errors import UserError, nearest
+from gdi.errors import UserError, did_you_mean
 from gdi.scores.data import read_csv
 from gdi.scores.games import GAMES, canonical_game
 from gdi.scores.reference import Array, check_reference_name, corrected
@@ -20,9 +20,9 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Agent:
-    """An agent's raw scores, ``[runs, 57]``; NaN where a run has no score for a game.
+    """An agent's raw scores, ``[runs, 57]``, with NaN for each missing score.
 
-    Runs are seeds. They are unpaired: run 0 of one game has nothing to do with run 0 of another.
+    Runs are seeds. They are unpaired: run 0 of one game is unrelated to run 0 of another.
     """
 
     name: str
@@ -37,7 +37,10 @@ class Agent:
 
     @classmethod
     def from_dict(cls, name: str, scores: Mapping[str, float | Sequence[float]], frames: float | None = None) -> Agent:
-        """From ``{"MsPacman": 1234.0}`` or, with seeds, ``{"MsPacman": [1234.0, 1180.0]}``; any usual spelling."""
+        """Create an agent from ``{"MsPacman": 1234.0}`` or ``{"MsPacman": [1234.0, 1180.0]}``.
+
+        A list has one score per seed. All common spellings of the games work.
+        """
         runs: dict[str, list[float]] = {}
         for spelling, value in scores.items():
             game = canonical_game(spelling)
@@ -48,21 +51,21 @@ class Agent:
 
     @property
     def runs_per_game(self) -> tuple[int, ...]:
-        """How many runs each of the 57 games has; 0 where there is none."""
+        """Return the number of runs for each of the 57 games."""
         return tuple(int(count) for count in np.isfinite(self.scores).sum(axis=0))
 
     @property
     def reported(self) -> Mask:
-        """Which of the 57 games have a score."""
+        """Return which of the 57 games have a score."""
         return np.asarray(np.isfinite(self.scores).any(axis=0))
 
-    def only(self, keep: Mask) -> Agent:
-        """The same agent with the scores of all other games removed."""
+    def restricted_to(self, keep: Mask) -> Agent:
+        """Return the same agent without the scores of all other games."""
         return replace(self, scores=np.where(keep, self.scores, np.nan))
 
 
 def score_matrix(runs: Mapping[str, Sequence[float]]) -> Array:
-    """Scores per game, keyed by our game names, as a ``[runs, 57]`` matrix, filled up with NaN."""
+    """Return scores by game, keyed by our game names, as a ``[runs, 57]`` matrix padded with NaN."""
     height = max((len(values) for values in runs.values()), default=0)
     matrix = np.full((max(height, 1), len(GAMES)), np.nan)
     for game, values in runs.items():
@@ -72,10 +75,10 @@ def score_matrix(runs: Mapping[str, Sequence[float]]) -> Array:
 
 @cache
 def published_agents(reference: str = "paper", ablations: bool = False) -> dict[str, Agent]:
-    """The 13 agents of the paper's comparison, by name; with `ablations` also its two ablated agents.
+    """Return the 13 agents of the paper's comparison by name; `ablations` adds its two ablated agents.
 
-    The paper prints one score per game and agent, hence one run. `reference` matters for a single cell: GDI-I3's
-    fishing derby is printed rounded, and only ``printed`` keeps it so.
+    The paper prints one score per game and agent, so there is one run. `reference` matters for a single cell: GDI-I3's
+    fishing derby is printed rounded, and only ``printed`` keeps that.
     """
     check_reference_name(reference)
     columns = read_csv("scores.csv")
@@ -90,7 +93,7 @@ def published_agents(reference: str = "paper", ablations: bool = False) -> dict[
 
 
 def choose_agents(names: str, reference: str = "paper") -> tuple[Agent, ...]:
-    """``"agent57,muzero"``, ``"all"`` (the 13 published) or ``"none"`` as agents."""
+    """Return the agents named by ``"agent57,muzero"``, ``"all"`` (the 13 published) or ``"none"``."""
     if names.strip().lower() == "none":
         return ()
     if names.strip().lower() == "all":
@@ -101,7 +104,7 @@ def choose_agents(names: str, reference: str = "paper") -> tuple[Agent, ...]:
     for name in names.split(","):
         key = re.sub(r"[^a-z0-9]", "", name.lower())
         if key not in by_key:
-            hint = nearest(name.strip(), known)
+            hint = did_you_mean(name.strip(), known)
             raise UserError(f"unknown agent {name.strip()!r}.{hint} Choose from all, none, {', '.join(known)}.")
         chosen[by_key[key]] = known[by_key[key]]
     return tuple(chosen.values())

@@ -1,9 +1,11 @@
-"""Why a printed number may differ from the recomputed one.
+"""Likely causes for printed numbers that differ from the recomputed ones.
 
-A cause is found, not asserted: `_hypotheses` lists what may have happened in order of plausibility ("the table's own
-raw score was used", "truncated instead of rounded", "divided by one game too many", ...), each a small function that
-computes what would be printed if it were true. The first one that gives the printed number is reported. The last of
-each list (`_implied_score`, `_stale_score`, ...) are what is left to say when none does: what the number would need.
+`_hypotheses` lists what may have happened, in order of plausibility. Examples are "the table's own raw score was used",
+"truncated instead of rounded" and "divided by one game too many". Each is a small function that computes the number
+that would then be printed. The first one that gives the printed number is reported.
+
+The last functions of each list (`_implied_score`, `_stale_score`, ...) are fallbacks: they say what the number would
+need.
 """
 
 from __future__ import annotations
@@ -16,16 +18,16 @@ import numpy as np
 
 from gdi.scores import metrics
 from gdi.scores.agents import published_agents
-from gdi.scores.digits import agrees, unit, written
 from gdi.scores.games import GAMES, title
-from gdi.scores.paper import Printed, aggregate, contestants, printed_cells, quantity_name, recompute, table_names
+from gdi.scores.paper import PrintedCell, aggregate, paper_agents, printed_cells, quantity_name, recompute, table_names
 from gdi.scores.reference import load_reference
+from gdi.scores.rounding import agrees, format_like, last_digit_unit
 
-Hypothesis = Callable[[Printed, float, str], str | None]
+Hypothesis = Callable[[PrintedCell, float, str], str | None]
 
 
-def likely_cause(cell: Printed, expected: float, reference: str) -> str:
-    """The first hypothesis that gives the printed text, in words."""
+def likely_cause(cell: PrintedCell, expected: float, reference: str) -> str:
+    """Describe the first hypothesis that gives the printed text."""
     for hypothesis in _hypotheses(cell):
         found = hypothesis(cell, expected, reference)
         if found:
@@ -33,7 +35,7 @@ def likely_cause(cell: Printed, expected: float, reference: str) -> str:
     return "no explanation found"
 
 
-def _hypotheses(cell: Printed) -> tuple[Hypothesis, ...]:
+def _hypotheses(cell: PrintedCell) -> tuple[Hypothesis, ...]:
     if cell.quantity == "score":
         return (_rounded_score, _another_score, _pasted_cell, _misprint, _stale_score)
     if cell.game is not None:
@@ -51,23 +53,26 @@ def _hypotheses(cell: Printed) -> tuple[Hypothesis, ...]:
     return (_truncated, _alternative_score, _one_game_too_many, _misprint, _printed_otherwise, _implied_sum)
 
 
-def _unreadable(cell: Printed, expected: float, reference: str) -> str | None:
+def _unreadable(cell: PrintedCell, expected: float, reference: str) -> str | None:
     if cell.value is None and agrees(cell.text.replace("/", "."), expected):
         return "a slash where the decimal point belongs"
     return None
 
 
-def _truncated(cell: Printed, expected: float, reference: str) -> str | None:
+def _truncated(cell: PrintedCell, expected: float, reference: str) -> str | None:
     if cell.value is None:
         return None
-    scaled = expected / unit(cell.text)
-    cut = np.trunc(scaled) * unit(cell.text)
+    scaled = expected / last_digit_unit(cell.text)
+    cut = np.trunc(scaled) * last_digit_unit(cell.text)
     return f"truncated, not rounded ({expected:.6g})" if agrees(cell.text, float(cut)) else None
 
 
-def _misprint(cell: Printed, expected: float, reference: str) -> str | None:
-    """One digit wrong, or two neighbours exchanged, in an otherwise equal number of at least four digits."""
-    right = f"{expected:.10g}" if cell.quantity == "score" else written(expected, cell.text)
+def _misprint(cell: PrintedCell, expected: float, reference: str) -> str | None:
+    """Check for one wrong digit, or two swapped neighbors, in an otherwise equal number.
+
+    The number must have at least four digits.
+    """
+    right = f"{expected:.10g}" if cell.quantity == "score" else format_like(expected, cell.text)
     if len(right) != len(cell.text) or len(re.sub(r"\D", "", right)) < 4:
         return None
     wrong = [i for i, (a, b) in enumerate(zip(right, cell.text, strict=True)) if a != b]
@@ -77,7 +82,7 @@ def _misprint(cell: Printed, expected: float, reference: str) -> str | None:
         return None
     if cell.game is not None and cell.quantity != "score":
         again = sum(c.game == cell.game and c.agent == cell.agent and c.text == cell.text for c in _all_cells())
-        # The same slip in two tables is rather the same old number.
+        # The same error in two tables is more likely one outdated number.
         return (
             "one digit misprinted"
             if again == 1
@@ -86,8 +91,8 @@ def _misprint(cell: Printed, expected: float, reference: str) -> str | None:
     return f"one digit misprinted{_needed_by_column(cell, expected)}"
 
 
-def _needed_by_column(cell: Printed, expected: float) -> str:
-    """For a baseline that is printed once, how many normalised cells prove the other value."""
+def _needed_by_column(cell: PrintedCell, expected: float) -> str:
+    """Count the normalized cells that prove the other value of a baseline that is printed once."""
     if cell.quantity != "score" or cell.agent != "human":
         return ""
     index = GAMES.index(str(cell.game))
@@ -103,8 +108,8 @@ def _needed_by_column(cell: Printed, expected: float) -> str:
     return f": {votes['needed']} printed HNS of this game need {expected:.10g}, {votes['printed']} the printed value"
 
 
-def _own_raw_score(cell: Printed, expected: float, reference: str) -> str | None:
-    """The normalised score of the raw score that the same row prints, where that differs from the other tables."""
+def _own_raw_score(cell: PrintedCell, expected: float, reference: str) -> str | None:
+    """Try the row's own printed raw score, if it differs from the other tables."""
     raw = next(
         (
             c.value
@@ -113,40 +118,40 @@ def _own_raw_score(cell: Printed, expected: float, reference: str) -> str | None
         ),
         None,
     )
-    if raw is None or not agrees(cell.text, _normalised(cell, raw, reference)):
+    if raw is None or not agrees(cell.text, _normalized(cell, raw, reference)):
         return None
-    return f"computed from {raw:.10g}, the score printed beside it, which other tables contradict"
+    return f"computed from {raw:.10g}, the score printed next to it, which other tables contradict"
 
 
-def _as_fraction(cell: Printed, expected: float, reference: str) -> str | None:
+def _as_fraction(cell: PrintedCell, expected: float, reference: str) -> str | None:
     if agrees(cell.text, expected / 100):
         return "a fraction in a column of percentages"
     index = GAMES.index(str(cell.game))
-    scores = contestants(reference)[cell.agent].scores
+    scores = paper_agents(reference)[cell.agent].scores
     if cell.quantity == "saber" and agrees(
         cell.text, float(metrics.hwrns(scores, load_reference(reference))[0, index])
     ):
-        return "the HWRNS as a fraction, neither in percent nor capped at 200 %"
+        return "the HWRNS as a fraction, neither in percent nor capped at 200%"
     return None
 
 
-def _other_criterion(cell: Printed, expected: float, reference: str) -> str | None:
-    """Another criterion of the same agent and game."""
+def _other_criterion(cell: PrintedCell, expected: float, reference: str) -> str | None:
+    """Try another criterion of the same agent and game."""
     index = GAMES.index(str(cell.game))
-    scores = contestants(reference)[cell.agent].scores
+    scores = paper_agents(reference)[cell.agent].scores
     for name, criterion in metrics.CRITERIA.items():
         value = 100 * float(criterion(scores, load_reference(reference))[0, index])
         if name != cell.quantity and agrees(cell.text, value):
             return (
-                "not capped at 200 %" if (name, cell.quantity) == ("hwrns", "saber") else f"this is its {name.upper()}"
+                "not capped at 200%" if (name, cell.quantity) == ("hwrns", "saber") else f"this is its {name.upper()}"
             )
         if name == "hns" and cell.quantity == "saber" and agrees(cell.text, min(value, 200.0)):
-            return "this is its HNS, capped at 200 %"
+            return "this is its HNS, capped at 200%"
     return None
 
 
-def _implied_score(cell: Printed, expected: float, reference: str) -> str | None:
-    """The raw score that the normalised one would need."""
+def _implied_score(cell: PrintedCell, expected: float, reference: str) -> str | None:
+    """Return the raw score that the normalized one would need."""
     if cell.value is None:
         return None
     index = GAMES.index(str(cell.game))
@@ -157,63 +162,63 @@ def _implied_score(cell: Printed, expected: float, reference: str) -> str | None
     return f"the score of an earlier run (it needs about {number}, which no table prints)"
 
 
-def _rounded_score(cell: Printed, expected: float, reference: str) -> str | None:
+def _rounded_score(cell: PrintedCell, expected: float, reference: str) -> str | None:
     if not agrees(cell.text, expected):
         return None
     needed = [
         c for c in _all_cells() if c.game == cell.game and c.agent == cell.agent and c.quantity in metrics.CRITERIA
     ]
-    proof = sum(agrees(c.text, _normalised(c, expected, reference)) for c in needed)
-    against = sum(cell.value is not None and agrees(c.text, _normalised(c, cell.value, reference)) for c in needed)
+    proof = sum(agrees(c.text, _normalized(c, expected, reference)) for c in needed)
+    against = sum(cell.value is not None and agrees(c.text, _normalized(c, cell.value, reference)) for c in needed)
     right = f"{expected:.10g}"
-    return f"rounded: {proof} of its {len(needed)} printed normalised scores fit {right}, {against} fit {cell.text}"
+    return f"rounded: {proof} of its {len(needed)} printed normalized scores fit {right}, {against} fit {cell.text}"
 
 
-def _pasted_cell(cell: Printed, expected: float, reference: str) -> str | None:
-    """A number of five digits or more that is the normalised score of another cell."""
+def _pasted_cell(cell: PrintedCell, expected: float, reference: str) -> str | None:
+    """Find another cell whose normalized score is this number of five digits or more."""
     if len(re.sub(r"\D", "", cell.text)) < 4 or "." not in cell.text:
         return None
     index = GAMES.index(str(cell.game))
-    scores = contestants(reference)[cell.agent].scores
+    scores = paper_agents(reference)[cell.agent].scores
     for name, criterion in metrics.CRITERIA.items():
         if agrees(cell.text, 100 * float(criterion(scores, load_reference(reference))[0, index])):
             return f"this is its {name.upper()}, not its score"
     for other in _all_cells():
         if other.quantity in metrics.CRITERIA and other.text == cell.text and other.game is not None:
-            label = contestants(reference)[other.agent].name
+            label = paper_agents(reference)[other.agent].name
             what = f"the {other.quantity.upper()} of {label} on {title(other.game)}"
             return f"not a score: it is printed as {what} (L{other.line})"
     return None
 
 
-def _beside(cell: Printed) -> Printed | None:
-    """The normalised score printed in the same row for the same agent."""
+def _beside(cell: PrintedCell) -> PrintedCell | None:
+    """Return the normalized score printed in the same row for the same agent."""
     row = (c for c in printed_cells(cell.table) if c.line == cell.line and c.agent == cell.agent)
     return next((c for c in row if c.quantity in metrics.CRITERIA), None)
 
 
-def _another_score(cell: Printed, expected: float, reference: str) -> str | None:
-    """A score that the normalised one beside it confirms, and that other tables contradict."""
+def _another_score(cell: PrintedCell, expected: float, reference: str) -> str | None:
+    """Report a score that its own normalized score confirms and other tables contradict."""
     beside = _beside(cell)
-    if beside is None or cell.value is None or not agrees(beside.text, _normalised(beside, cell.value, reference)):
+    if beside is None or cell.value is None or not agrees(beside.text, _normalized(beside, cell.value, reference)):
         return None
-    return f"another score than in other tables; the {beside.quantity.upper()} beside it, {beside.text}, belongs to it"
+    return f"another score than in other tables; the {beside.quantity.upper()} next to it, {beside.text}, belongs to it"
 
 
-def _stale_score(cell: Printed, expected: float, reference: str) -> str | None:
-    """A score that the normalised one beside it contradicts."""
+def _stale_score(cell: PrintedCell, expected: float, reference: str) -> str | None:
+    """Report a score that its own normalized score contradicts."""
     beside = _beside(cell)
     if beside is None:
         return None
     return (
-        f"another score than in other tables; the {beside.quantity.upper()} beside it, {beside.text}, "
+        f"another score than in other tables; the {beside.quantity.upper()} next to it, {beside.text}, "
         f"belongs to {expected:.10g}"
     )
 
 
-def _alternative_score(cell: Printed, expected: float, reference: str) -> str | None:
-    """The aggregate with one game's score replaced by another one that some table prints for it."""
-    agent = contestants(reference)[cell.agent]
+def _alternative_score(cell: PrintedCell, expected: float, reference: str) -> str | None:
+    """Try the aggregate with one game's score replaced by another printed one."""
+    agent = paper_agents(reference)[cell.agent]
     for other in _all_cells():
         if other.agent != cell.agent or other.quantity != "score" or other.value is None or other.game is None:
             continue
@@ -229,19 +234,19 @@ def _alternative_score(cell: Printed, expected: float, reference: str) -> str | 
     return None
 
 
-def _one_game_too_many(cell: Printed, expected: float, reference: str) -> str | None:
+def _one_game_too_many(cell: PrintedCell, expected: float, reference: str) -> str | None:
     if not cell.quantity.startswith("mean"):
         return None
-    count = int(contestants(reference)[cell.agent].reported.sum())
+    count = int(paper_agents(reference)[cell.agent].reported.sum())
     if count < len(GAMES) and agrees(cell.text, expected * count / (count + 1)):
         return f"the sum over its {count} games was divided by {count + 1}"
     return None
 
 
-def _follows_printed(cell: Printed, expected: float, reference: str) -> str | None:
-    """The efficiency of the aggregate as printed, where that is itself wrong."""
+def _follows_printed(cell: PrintedCell, expected: float, reference: str) -> str | None:
+    """Try the efficiency of the aggregate as printed, if that is itself wrong."""
     of = cell.quantity.removeprefix("learning_efficiency_of_")
-    frames = contestants(reference)[cell.agent].frames
+    frames = paper_agents(reference)[cell.agent].frames
     for other in printed_cells(cell.table):
         if other.agent == cell.agent and other.quantity == of and other.value is not None and frames:
             right = recompute(other, reference)
@@ -251,9 +256,9 @@ def _follows_printed(cell: Printed, expected: float, reference: str) -> str | No
     return None
 
 
-def _other_quantity(cell: Printed, expected: float, reference: str) -> str | None:
-    """The same agent's efficiency by another criterion."""
-    agent, table = contestants(reference)[cell.agent], load_reference(reference)
+def _other_quantity(cell: PrintedCell, expected: float, reference: str) -> str | None:
+    """Try the same agent's efficiency by another criterion."""
+    agent, table = paper_agents(reference)[cell.agent], load_reference(reference)
     for criterion in metrics.CRITERIA:
         for statistic in ("mean", "median"):
             quantity = f"learning_efficiency_of_{statistic}_{criterion}"
@@ -263,8 +268,8 @@ def _other_quantity(cell: Printed, expected: float, reference: str) -> str | Non
     return None
 
 
-def _printed_otherwise(cell: Printed, expected: float, reference: str) -> str | None:
-    """The same quantity is printed right elsewhere."""
+def _printed_otherwise(cell: PrintedCell, expected: float, reference: str) -> str | None:
+    """Report that the same quantity is printed correctly elsewhere."""
     right = [
         c for c in _all_cells()
         if c.agent == cell.agent and c.quantity == cell.quantity and c is not cell and agrees(c.text, expected)
@@ -276,18 +281,18 @@ def _printed_otherwise(cell: Printed, expected: float, reference: str) -> str | 
     return f"printed as {right[0].text} elsewhere ({lines})" + (f"; {implied}" if implied else "")
 
 
-def _implied_aggregate(cell: Printed, expected: float, reference: str) -> str | None:
-    frames = contestants(reference)[cell.agent].frames
+def _implied_aggregate(cell: PrintedCell, expected: float, reference: str) -> str | None:
+    frames = paper_agents(reference)[cell.agent].frames
     if not cell.quantity.startswith("learning_efficiency") or cell.value is None or not frames:
         return None
     of = cell.quantity.removeprefix("learning_efficiency_of_")
-    return f"would need a {quantity_name(of)} of about {100 * cell.value * frames:.4g} %: probably an earlier version"
+    return f"would need a {quantity_name(of)} of about {100 * cell.value * frames:.4g}%: probably an earlier version"
 
 
-def _implied_sum(cell: Printed, expected: float, reference: str) -> str | None:
+def _implied_sum(cell: PrintedCell, expected: float, reference: str) -> str | None:
     if not cell.quantity.startswith("mean") or cell.value is None:
         return None
-    count = int(contestants(reference)[cell.agent].reported.sum())
+    count = int(paper_agents(reference)[cell.agent].reported.sum())
     criterion = cell.quantity.removeprefix("mean_")
     column = [c.value for c in printed_cells(cell.table) if c.agent == cell.agent and c.quantity == criterion]
     numbers = [value for value in column if value is not None]
@@ -298,8 +303,8 @@ def _implied_sum(cell: Printed, expected: float, reference: str) -> str | None:
     )
 
 
-def _normalised(cell: Printed, raw: float, reference: str) -> float:
-    """A raw score by the criterion of a cell, in percent."""
+def _normalized(cell: PrintedCell, raw: float, reference: str) -> float:
+    """Return a raw score by the criterion of a cell, in percent."""
     scores = np.full((1, len(GAMES)), np.nan)
     index = GAMES.index(str(cell.game))
     scores[0, index] = raw
@@ -307,5 +312,5 @@ def _normalised(cell: Printed, raw: float, reference: str) -> float:
 
 
 @cache
-def _all_cells() -> tuple[Printed, ...]:
+def _all_cells() -> tuple[PrintedCell, ...]:
     return tuple(cell for table in table_names() for cell in printed_cells(table))

@@ -1,4 +1,4 @@
-"""What a cell-by-cell comparison cannot see: baselines that differ from the usual ones, and claims in the prose."""
+"""Errors that a cell-by-cell comparison misses: unusual baselines, and claims in the prose."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gdi.scores.agents import published_agents
 from gdi.scores.games import GAMES, title
 from gdi.scores.paper import quantity_name
 from gdi.scores.reference import Reference, corrections, load_reference
-from gdi.scores.report import summarise
+from gdi.scores.report import summarize
 from gdi.scores.tables import Cell, Column, Table
 
 
-def shift_table() -> Table:
-    """Baselines that differ from the standard list, and how far each moves GDI-H3's mean HNS."""
+def baseline_shift_table() -> Table:
+    """Return the baselines that differ from the standard list, and how far each moves GDI-H3's mean HNS."""
     agent = published_agents("paper")["gdi_h3"]
     paper = load_reference("paper")
     start = _mean_hns(paper)
@@ -52,9 +52,9 @@ def shift_table() -> Table:
         Column("shift", "change of its mean HNS", "+.2f"),
     )
     note = (
-        f"With the standard list GDI-H3's mean HNS is {end:.1f} % instead of {start:.1f} %, "
-        "nearly all of it from video pinball, where "
-        "a random policy scores 16256.9 and the human only 1411 points more. `--reference` chooses the list."
+        f"With the standard list GDI-H3's mean HNS is {end:.1f}% instead of {start:.1f}%. "
+        "Nearly all of the difference comes from video pinball, where a random policy scores 16256.9 "
+        "and the human only 1411 points more. `--reference` chooses the list."
     )
     return Table("baselines", "Baselines that differ from the standard list", columns, tuple(rows), notes=(note,))
 
@@ -65,7 +65,10 @@ def _mean_hns(reference: Reference) -> float:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper that numbers can test: `test` returns whether it holds, and the evidence."""
+    """A sentence of the paper that numbers can test.
+
+    `test` returns whether the claim holds, and the evidence.
+    """
 
     line: int
     text: str
@@ -73,11 +76,14 @@ class Claim:
 
 
 def _value(agent: str, quantity: str) -> float:
-    return summarise(published_agents("paper")[agent], load_reference("paper")).values[quantity]
+    return summarize(published_agents("paper")[agent], load_reference("paper")).values[quantity]
 
 
 def _leads(agents: tuple[str, ...], quantities: tuple[str, ...], among: Callable[[float], bool]) -> tuple[bool, str]:
-    """Whether no agent but GDI's own, among those whose frames satisfy `among`, beats any of `agents` on a quantity."""
+    """Return whether no other agent beats any of `agents` on a quantity.
+
+    Only agents whose frames satisfy `among` are compared, without GDI's own.
+    """
     rivals = {
         name: agent
         for name, agent in published_agents().items()
@@ -89,7 +95,7 @@ def _leads(agents: tuple[str, ...], quantities: tuple[str, ...], among: Callable
         for agent in agents:
             mine, theirs = _value(agent, quantity), _value(best, quantity)
             if mine < theirs:
-                unit, scale = ("", 1) if quantity == "hwrb" else (" %", 100)
+                unit, scale = ("", 1) if quantity == "hwrb" else ("%", 100)
                 failures.append(
                     f"{quantity_name(quantity)}: {published_agents()[agent].name} {scale * mine:.2f}{unit}, "
                     f"{rivals[best].name} {scale * theirs:.2f}{unit}"
@@ -115,7 +121,7 @@ def _any(frames: float) -> bool:
 
 def _times_human() -> tuple[bool, str]:
     value = _value("gdi_h3", "mean_hns")
-    return value > 90, f"mean HNS {100 * value:.1f} %, {value:.1f} times the average human"
+    return value > 90, f"mean HNS {100 * value:.1f}%, {value:.1f} times the average human"
 
 
 def _months() -> tuple[bool, str]:
@@ -142,7 +148,7 @@ CLAIMS = (
 
 
 def claims_table() -> Table:
-    """The tested claims, those that hold included."""
+    """Return a table of the tested claims, including those that hold."""
     rows: list[tuple[Cell, ...]] = []
     for claim in CLAIMS:
         holds, evidence = claim.test()
@@ -154,8 +160,8 @@ def claims_table() -> Table:
         Column("evidence", "evidence"),
     )
     notes = (
-        "Also: the Scale row of hwrns_other (L2740) is shifted by one cell; Rainbow's scores are said to be from the "
-        "IMPALA paper (L562) and from the Rainbow paper (L2111); DQN is announced for the benchmark figures "
-        "(L883, L927, L971, L1015) and is in no table.",
+        "Three more errors are in the text. The Scale row of hwrns_other (L2740) is shifted by one cell. Rainbow's "
+        "scores are said to be from the IMPALA paper (L562) and from the Rainbow paper (L2111). The text announces DQN "
+        "for the benchmark figures (L883, L927, L971, L1015), but no table has it.",
     )
     return Table("claims", "Claims in the prose, tested", columns, tuple(rows), notes=notes)

@@ -1,4 +1,4 @@
-"""Compares every number the paper prints with the recomputed one, and lists the disagreements with their causes."""
+"""Compares printed numbers with recomputed ones, and lists disagreements with their causes."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from functools import cache
 
 from gdi.scores.causes import likely_cause
-from gdi.scores.claims import claims_table, shift_table
-from gdi.scores.digits import agrees, written
+from gdi.scores.claims import baseline_shift_table, claims_table
 from gdi.scores.games import title
-from gdi.scores.paper import Printed, contestants, printed_cells, quantity_name, recompute, table_names
+from gdi.scores.paper import PrintedCell, paper_agents, printed_cells, quantity_name, recompute, table_names
+from gdi.scores.rounding import agrees, format_like
 from gdi.scores.tables import Column, Table, frames_text, render
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A printed number, what it should be, and why it probably is not."""
+    """A printed number, the correct one, and the probable cause of the difference."""
 
-    cell: Printed
+    cell: PrintedCell
     expected: str
     cause: str
 
 
-def check(cell: Printed, reference: str = "paper") -> Disagreement | None:
-    """None where the printed cell is right."""
+def check(cell: PrintedCell, reference: str = "paper") -> Disagreement | None:
+    """Return the disagreement, or None if the printed cell is correct."""
     expected = recompute(cell, reference)
     if isinstance(expected, str):
         plain = cell.text.replace("$", "").replace(r"\mathcal{E}", "E")
@@ -41,18 +41,18 @@ def check(cell: Printed, reference: str = "paper") -> Disagreement | None:
     if cell.text == "N/A":
         return Disagreement(cell, f"{expected:.6g}", "reported, but printed as not available")
     if cell.quantity == "score":
-        # Raw scores are copied, not rounded: they must be equal.
+        # Raw scores are copied without rounding, so they must be equal.
         if cell.value == expected:
             return None
         return Disagreement(cell, f"{expected:.10g}", likely_cause(cell, expected, reference))
     if agrees(cell.text, expected):
         return None
-    return Disagreement(cell, written(expected, cell.text), likely_cause(cell, expected, reference))
+    return Disagreement(cell, format_like(expected, cell.text), likely_cause(cell, expected, reference))
 
 
 @cache
 def all_disagreements(reference: str = "paper") -> tuple[Disagreement, ...]:
-    """Every disagreement in the paper's 15 tables, in reading order."""
+    """Return every disagreement in the paper's 15 tables, in reading order."""
     found = (check(cell, reference) for table in table_names() for cell in printed_cells(table))
     return tuple(item for item in found if item is not None)
 
@@ -69,7 +69,7 @@ class Erratum:
     printed: str
     expected: str
     cause: str
-    places: tuple[Printed, ...]
+    places: tuple[PrintedCell, ...]
 
     @property
     def where(self) -> str:
@@ -80,11 +80,11 @@ class Erratum:
 
 
 def group(disagreements: Iterable[Disagreement]) -> list[Erratum]:
-    """Equal disagreements in several tables as one erratum."""
-    groups: dict[tuple[str, str, str, str], list[Printed]] = {}
+    """Merge equal disagreements in several tables into one erratum."""
+    groups: dict[tuple[str, str, str, str], list[PrintedCell]] = {}
     for item in disagreements:
         cell = item.cell
-        label = contestants("paper")[cell.agent].name
+        label = paper_agents("paper")[cell.agent].name
         what = "score" if cell.quantity == "score" else quantity_name(cell.quantity)
         subject = f"{label}, {title(cell.game)}: {what}" if cell.game else f"{label}: {what}"
         groups.setdefault((subject, cell.text, item.expected, item.cause), []).append(cell)
@@ -106,11 +106,11 @@ def _table(name: str, heading: str, errata: Sequence[Erratum], note: str) -> Tab
 
 
 def check_tables(names: Sequence[str], reference: str = "paper") -> list[Table]:
-    """The disagreements of some of the paper's tables: aggregates, normalised scores and raw scores."""
+    """Return the disagreements of some tables: aggregates, normalized scores and raw scores."""
     found = [item for item in all_disagreements(reference) if item.cell.table in names]
     kinds = (
         ("aggregates", "Aggregates", [i for i in found if i.cell.game is None]),
-        ("normalised", "Normalised scores", [i for i in found if i.cell.game and i.cell.quantity != "score"]),
+        ("normalized", "Normalized scores", [i for i in found if i.cell.game and i.cell.quantity != "score"]),
         ("scores", "Raw scores", [i for i in found if i.cell.quantity == "score"]),
     )
     tables = []
@@ -121,14 +121,17 @@ def check_tables(names: Sequence[str], reference: str = "paper") -> list[Table]:
     return tables
 
 
-def _kind(cell: Printed) -> str:
+def _kind(cell: PrintedCell) -> str:
     if cell.game is None:
         return "aggregates"
-    return "scores" if cell.quantity == "score" else "normalised"
+    return "scores" if cell.quantity == "score" else "normalized"
 
 
 def errata_markdown(reference: str = "paper") -> str:
-    """docs/errata.md: every disagreement, the baselines that differ from the standard list, and claims in the prose."""
+    """Return the text of docs/errata.md.
+
+    It lists every disagreement, the baselines that differ from the standard list, and claims in the prose.
+    """
     names = table_names()
     total, wrong = count_cells(names), len(all_disagreements(reference))
     intro = f"""# Errata of the paper's score tables
@@ -136,14 +139,17 @@ def errata_markdown(reference: str = "paper") -> str:
 <!-- Generated by `gdi scores paper --check --format markdown --out docs/errata.md`; a test keeps it current. -->
 
 The paper prints {total:,} cells in its 15 score tables. Recomputed from its own raw scores, {total - wrong:,} of them
-come out to the last printed digit and {wrong} do not. Each of those is below with its likely cause, which the program
-found by computing what would have been printed if the cause were true. Where the cause is "earlier" or "another"
-scores, nothing in the paper gives the printed number, and that is a guess. `L2196` is a line of the paper's LaTeX
-source; table names are those of `gdi scores paper --table NAME`. Aggregates are recomputed with the reference
-`{reference}`, the baselines that the printed normalised scores were really computed with.
+agree to the last printed digit and {wrong} do not.
 
-No ranking of the 13 agents by a mean or a median changes. The choice of the baseline list does change the headline
-number (last-but-one section).
+- No ranking of the 13 agents by a mean or a median changes.
+- The choice of the baseline list changes the headline number (see the last section but one).
+
+The tables below list each of the {wrong} cells with its likely cause. The program found a cause by computing what would
+have been printed if the cause were true. Where the cause is "earlier" or "another" scores, nothing in the paper gives
+the printed number, so the cause is a guess.
+
+`L2196` is a line of the paper's LaTeX source. Table names are those of `gdi scores paper --table NAME`. Aggregates are
+recomputed with the reference `{reference}`, the baselines that the printed normalized scores were computed with.
 """
-    tables = [*check_tables(names, reference), shift_table(), claims_table()]
+    tables = [*check_tables(names, reference), baseline_shift_table(), claims_table()]
     return intro + "\n" + render(tables, "markdown")

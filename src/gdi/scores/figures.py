@@ -1,4 +1,4 @@
-"""The paper's figures of scores, static, with matplotlib. Each function returns one figure and draws nothing else."""
+"""The paper's score figures as static matplotlib figures. Each function returns one figure."""
 
 from __future__ import annotations
 
@@ -29,15 +29,18 @@ AXES = {
 
 @dataclass(frozen=True)
 class Profile:
-    """A performance profile over thresholds in percent, with a band where there are seeds."""
+    """A performance profile over thresholds in percent, with a band for agents with seeds."""
 
     thresholds: Array
     fraction: Array
     band: tuple[Array, Array] | None
 
 
-def abscissa(summary: Summary, axis: str, quantity: str) -> float | None:
-    """Where an agent stands on one of `AXES`; None without frames, or where a logarithm has no place for it."""
+def x_position(summary: Summary, axis: str, quantity: str) -> float | None:
+    """Return an agent's position on one of `AXES`.
+
+    Return None without frames, or if the value has no logarithm.
+    """
     frames = summary.agent.frames
     if frames is None:
         return None
@@ -50,29 +53,26 @@ def abscissa(summary: Summary, axis: str, quantity: str) -> float | None:
 
 
 def thresholds_for(criterion: str) -> Array:
-    """Thresholds in percent: logarithmic, except for SABER, which ends at its cap."""
+    """Return thresholds in percent: logarithmic, except for SABER, which ends at its cap."""
     return np.linspace(0, 200, 201) if criterion == "saber" else np.logspace(-1, 5.5, 261)
 
 
-def profile(agent: Agent, criterion: str, reference: Reference, how: Bootstrap | None) -> Profile:
-    """An agent's performance profile; the band is a pointwise stratified bootstrap interval."""
+def profile(agent: Agent, criterion: str, reference: Reference, bootstrap: Bootstrap | None) -> Profile:
+    """Return an agent's performance profile; the band is a pointwise stratified bootstrap interval."""
     taus = thresholds_for(criterion)
-    normalise = metrics.CRITERIA[criterion]
+    normalize = metrics.CRITERIA[criterion]
 
     def of(scores: Array) -> Array:
-        return metrics.performance_profile(normalise(scores, reference), taus / 100)
+        return metrics.performance_profile(normalize(scores, reference), taus / 100)
 
     band = None
-    if how is not None and how.replicates and has_seeds(agent.scores):
-        band = confidence_interval(of, agent.scores, how=how)
+    if bootstrap is not None and bootstrap.replicates and has_seeds(agent.scores):
+        band = confidence_interval(of, agent.scores, bootstrap=bootstrap)
     return Profile(taus, of(agent.scores), band)
 
 
-# ------------------------------------------------------------------------------------------- mean and median
-
-
 def benchmark_figure(summaries: Sequence[Summary], styles: Mapping[str, Style], criterion: str, axis: str) -> Figure:
-    """Mean and median of a criterion against game time, learning efficiency or training scale, side by side."""
+    """Plot mean and median of a criterion against game time, learning efficiency or training scale."""
     figure = _figure(12.5, 5.4)
     panels: dict[Axes, list[_Mark]] = {}
     for place, statistic in enumerate(("mean", "median")):
@@ -80,7 +80,7 @@ def benchmark_figure(summaries: Sequence[Summary], styles: Mapping[str, Style], 
         points = [
             (summary.agent.name, x, 100 * summary.values[quantity])
             for summary in summaries
-            if (x := abscissa(summary, axis, quantity)) is not None
+            if (x := x_position(summary, axis, quantity)) is not None
         ]
         axes = figure.add_subplot(1, 2, place + 1)
         what = f"{statistic} {CRITERION_LABELS[criterion]}"
@@ -94,14 +94,14 @@ def benchmark_figure(summaries: Sequence[Summary], styles: Mapping[str, Style], 
 
 
 def hwrb_figure(summaries: Sequence[Summary], styles: Mapping[str, Style]) -> Figure:
-    """Human world record breakthroughs against all three axes."""
+    """Plot human world record breakthroughs against all three axes."""
     figure = _figure(16.5, 5.0)
     panels: dict[Axes, list[_Mark]] = {}
     for place, axis in enumerate(AXES):
         points = [
             (summary.agent.name, x, summary.values["hwrb"])
             for summary in summaries
-            if (x := abscissa(summary, axis, "hwrb")) is not None
+            if (x := x_position(summary, axis, "hwrb")) is not None
         ]
         axes = figure.add_subplot(1, 3, place + 1)
         axes.set_ylabel("human world record breakthroughs")
@@ -115,7 +115,7 @@ def hwrb_figure(summaries: Sequence[Summary], styles: Mapping[str, Style]) -> Fi
 
 @dataclass(frozen=True)
 class _Mark:
-    """A drawn point that still needs its name."""
+    """A drawn point that still needs a label."""
 
     name: str
     x: float
@@ -132,9 +132,7 @@ def _scatter(
     marks = []
     for name, x, y in points:
         family = styles[name].family
-        (line,) = axes.plot(
-            x, y, family.marker, color=styles[name].colour, markeredgecolor="black", markeredgewidth=0.6
-        )
+        (line,) = axes.plot(x, y, family.marker, color=styles[name].color, markeredgecolor="black", markeredgewidth=0.6)
         line.set_markersize(16 if family.marker == "*" else 8.5)
         marks.append(_Mark(name, x, y, line))
     axes.margins(0.16, 0.12)
@@ -156,21 +154,24 @@ def _frame_ticks(axes: Axes, axis: str) -> None:
 
 
 def _place_labels(figure: Figure, panels: Mapping[Axes, Sequence[_Mark]], styles: Mapping[str, Style]) -> None:
-    """Name each point where the name covers no other name and no point, as near as possible, with a line if far."""
+    """Label each point as near as possible, without covering labels or points.
+
+    Distant labels get a line to their point.
+    """
     figure.tight_layout()
     figure.draw_without_rendering()
     for axes, marks in panels.items():
         inside = axes.get_window_extent()
         spots = [axes.transData.transform((mark.x, mark.y)) for mark in marks]
         taken = [(x - 8, y - 8, x + 8, y + 8) for x, y in spots]
-        # Points that cover each other are drawn into each other, small over large, so that all can be seen.
+        # Draw overlapping points in decreasing size, so that all remain visible.
         by_size = sorted(range(len(marks)), key=lambda i: -marks[i].line.get_markersize())
         for rank, i in enumerate(by_size):
             covered = sum(np.hypot(*(spots[i] - spots[j])) < 8 for j in by_size[:rank])
             size = marks[i].line.get_markersize() * 0.6**covered
             marks[i].line.set_markersize(size)
             marks[i].line.set_zorder(5 - size / 20)
-        # The crowded points choose first: they have the fewest places.
+        # Crowded points choose first, because they have the fewest free positions.
         crowd = [sum(abs(x - u) < 90 and abs(y - v) < 40 for u, v in spots) for x, y in spots]
         for index in sorted(range(len(marks)), key=lambda i: -crowd[i]):
             mark, (x, y) = marks[index], spots[index]
@@ -202,12 +203,12 @@ def _place_labels(figure: Figure, panels: Mapping[Axes, Sequence[_Mark]], styles
 
 
 def _offsets(width: float, height: float) -> list[tuple[float, float]]:
-    """Places for a text relative to its point, near ones first: right, left, above, below, and further out."""
+    """Return label positions relative to a point: right, left, above, below, then further out."""
     places = []
     for distance in (9, 14, 22, 32, 44, 58, 74, 92, 112):
         for angle in np.deg2rad([0, 180, 90, 270, 25, -25, 155, -155, 50, -50, 130, -130]):
             ux, uy = np.cos(angle), np.sin(angle)
-            # The text's near edge, not its corner, stands at that distance.
+            # The distance is measured to the text's near edge, not to its corner.
             across = -width if ux < -0.3 else -width / 2 if ux < 0.3 else 0.0
             along = -height if uy < -0.6 else -height / 2 if uy < 0.6 else 0.0
             places.append((float(distance * ux + across), float(distance * uy + along)))
@@ -218,11 +219,8 @@ def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float,
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-# ------------------------------------------------------------------------------------------- every game
-
-
 def histogram_figure(agent: Agent, style: Style, criterion: str, reference: Reference) -> Figure:
-    """One bar per game, best first; ± one standard deviation over seeds where there are seeds."""
+    """Plot one bar per game, best first, with ± one standard deviation over seeds if there are any."""
     runs = 100 * metrics.CRITERIA[criterion](agent.scores, reference)
     heights = metrics.game_means(runs)
     order = [int(i) for i in np.argsort(heights) if np.isfinite(heights[i])]
@@ -232,9 +230,9 @@ def histogram_figure(agent: Agent, style: Style, criterion: str, reference: Refe
     values = heights[order]
     counts = np.isfinite(runs[:, order]).sum(axis=0)
     spread = np.array([np.nanstd(runs[:, i], ddof=1) if n > 1 else np.nan for i, n in zip(order, counts, strict=True)])
-    bars = axes.barh(places, values, color=style.colour, edgecolor="black", linewidth=0.4)
+    bars = axes.barh(places, values, color=style.color, edgecolor="black", linewidth=0.4)
     for bar, value in zip(bars, values, strict=True):
-        # Never opaque: an error bar has two ends, and one of them lies on the bar.
+        # Bars are translucent, because one end of an error bar lies on its bar.
         bar.set_alpha(0.7 if value >= 100 else 0.3)
     if np.isfinite(spread).any():
         axes.errorbar(values, places, xerr=spread, fmt="none", ecolor="black", elinewidth=1.0, capsize=2)
@@ -268,21 +266,18 @@ def histogram_figure(agent: Agent, style: Style, criterion: str, reference: Refe
     return figure
 
 
-# ------------------------------------------------------------------------------------------- profiles
-
-
 def profile_figure(profiles: Mapping[str, Profile], styles: Mapping[str, Style], criterion: str) -> Figure:
-    """The fraction of runs and games above each score; a band where an agent has seeds."""
+    """Plot the fraction of runs and games above each score, with a band for agents with seeds."""
     figure = _figure(10.5, 5.8)
     axes = figure.add_subplot()
-    # Legend in the order of the curves at 100 %, so that it can be read beside them.
+    # The legend follows the order of the curves at 100%, so that it can be read along them.
     at_hundred = {name: float(np.interp(100, p.thresholds, p.fraction)) for name, p in profiles.items()}
     for name in sorted(profiles, key=lambda name: -at_hundred[name]):
         found, style = profiles[name], styles[name]
         axes.plot(
             found.thresholds,
             found.fraction,
-            color=style.colour,
+            color=style.color,
             linestyle=style.family.dash,
             linewidth=2.6 if style.prominent else 1.5,
             zorder=4 if style.prominent else 3,
@@ -292,7 +287,7 @@ def profile_figure(profiles: Mapping[str, Profile], styles: Mapping[str, Style],
             label=name,
         )
         if found.band is not None:
-            axes.fill_between(found.thresholds, *found.band, color=style.colour, alpha=0.2, linewidth=0, zorder=2)
+            axes.fill_between(found.thresholds, *found.band, color=style.color, alpha=0.2, linewidth=0, zorder=2)
     if criterion != "saber":
         axes.set_xscale("log")
         axes.set_xlim(1, 1e5 if criterion == "hns" else 3e3)
@@ -312,5 +307,5 @@ def profile_figure(profiles: Mapping[str, Profile], styles: Mapping[str, Style],
 
 
 def _figure(width: float, height: float) -> Figure:
-    """A figure of its own, outside pyplot: nothing global is touched and nothing needs closing."""
+    """Return a separate figure outside pyplot, which needs no closing and changes no global state."""
     return Figure(figsize=(width, height), dpi=110)

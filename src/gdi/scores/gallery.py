@@ -23,7 +23,7 @@ def draw_all(
     mine: Sequence[Agent],
     against: Sequence[Agent],
     reference: str = "paper",
-    how: Bootstrap | None = None,
+    bootstrap: Bootstrap | None = None,
     only: str = "all",
 ) -> list[Path]:
     """Draw the paper's figures into `out`, with `mine` among the agents, and return the files written.
@@ -32,16 +32,16 @@ def draw_all(
     """
     out.mkdir(parents=True, exist_ok=True)
     table = load_reference(reference)
-    report = judge(mine or against, against if mine else (), reference, how)
+    report = judge(mine or against, against if mine else (), reference, bootstrap)
     summaries = (*report.mine, *report.others)
     agents = [summary.agent for summary in summaries]
     styles = styles_for(
         tuple(a.name for a in against if not mine or a.name in {s.agent.name for s in report.others}),
         tuple(summary.agent.name for summary in report.mine) if mine else (),
     )
-    # Per-game histograms as in the paper: GDI's two agents, and yours.
+    # The histograms per game cover GDI's two agents, as in the paper, and the user's.
     shown = [agent for agent in agents if styles[agent.name].prominent]
-    profiles = {c: {agent.name: figures.profile(agent, c, table, how) for agent in agents} for c in CRITERIA}
+    profiles = {c: {agent.name: figures.profile(agent, c, table, bootstrap) for agent in agents} for c in CRITERIA}
     written: list[Path] = []
     if only in ("all", "static"):
         drawn = {
@@ -63,7 +63,10 @@ def draw_all(
 
 
 def save(figure: Figure, out: Path, name: str) -> tuple[Path, Path]:
-    """Write a figure as PNG and SVG. A fixed salt and no date: the same scores give the same bytes."""
+    """Write a figure as PNG and SVG.
+
+    A fixed salt and no date make the same scores give the same bytes.
+    """
     png, svg = out / f"{name}.png", out / f"{name}.svg"
     with mpl.rc_context({"svg.hashsalt": "gdi", "svg.fonttype": "path"}):
         figure.savefig(png, metadata={"Software": None})

@@ -1,10 +1,10 @@
-"""Stratified bootstrap confidence intervals: each game's runs are resampled with replacement, independently.
+"""Stratified bootstrap intervals: each game's runs are resampled independently, with replacement.
 
-`scipy.stats.bootstrap` does the work: it resamples every sample it is given independently, so one sample per game *is*
-the stratified bootstrap of Agarwal et al. 2021. Their library rliable is not used for it: its resampling calls the
-global `np.random.choice` and so ignores the `random_state` it accepts, and `create_performance_profile` takes none.
+`scipy.stats.bootstrap` resamples every given sample independently. One sample per game is therefore the stratified
+bootstrap of Agarwal et al. 2021. Their library rliable is not used for two reasons. Its resampling calls the global
+`np.random.choice` and ignores its `random_state`. `create_performance_profile` accepts no `random_state`.
 
-The interval says how much the number would move with other seeds on the same games. One run per game says nothing
+The interval says how much the number would change with other seeds on the same games. One run per game says nothing
 about that, so agents without seeds get no interval.
 """
 
@@ -19,13 +19,13 @@ from gdi.scores.reference import Array
 
 Statistic = Callable[..., Array]
 
-# Replicates held in memory at once: 250 of 5 runs x 57 games x 200 thresholds are well under 100 MB.
+# Replicates in memory at once: 250 times 5 runs, 57 games and 200 thresholds take well under 100 MB.
 _BATCH = 250
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """How intervals are made: 95 % percentile intervals of 2,000 replicates unless told otherwise."""
+    """Settings of the bootstrap; by default 95% percentile intervals of 2,000 replicates."""
 
     replicates: int = 2000
     confidence: float = 0.95
@@ -33,17 +33,17 @@ class Bootstrap:
 
 
 def has_seeds(scores: Array) -> bool:
-    """Whether any game has two runs or more, without which there is nothing to resample."""
+    """Return whether any game has two or more runs, which resampling needs."""
     return bool((np.isfinite(scores).sum(axis=0) > 1).any())
 
 
-def confidence_interval(statistic: Statistic, *matrices: Array, how: Bootstrap) -> tuple[Array, Array]:
-    """Lower and upper bound of ``statistic(*matrices)``, each matrix ``[runs, games]`` resampled by game.
+def confidence_interval(statistic: Statistic, *matrices: Array, bootstrap: Bootstrap) -> tuple[Array, Array]:
+    """Return the bounds of ``statistic(*matrices)``; each ``[runs, games]`` matrix is resampled by game.
 
-    `statistic` must accept matrices with leading axes, ``[..., runs, games]``, as all of `gdi.scores.metrics` do; it
+    `statistic` must accept matrices with leading axes, ``[..., runs, games]``, as all of `gdi.scores.metrics` do. It
     may return several numbers along a new last axis. A game with a single run is constant over the replicates.
     """
-    from scipy.stats import bootstrap  # a second of import that only intervals need
+    from scipy.stats import bootstrap as resample  # takes a second, and only intervals need it
 
     places: list[tuple[int, int]] = []
     samples: list[Array] = []
@@ -64,18 +64,18 @@ def confidence_interval(statistic: Statistic, *matrices: Array, how: Bootstrap) 
             column[...] = np.nan
             column[..., : draw.shape[-1]] = draw
         value = np.asarray(statistic(*replicates))
-        # SciPy wants several results along a first axis, replicates last.
+        # SciPy expects several results along the first axis, and replicates last.
         return np.moveaxis(value, -1, 0) if value.ndim > len(batch) else value
 
-    result = bootstrap(
+    result = resample(
         samples,
         resampled,
-        n_resamples=how.replicates,
+        n_resamples=bootstrap.replicates,
         batch=_BATCH,
         vectorized=True,
         axis=-1,
-        confidence_level=how.confidence,
+        confidence_level=bootstrap.confidence,
         method="percentile",
-        rng=np.random.default_rng(how.seed),
+        rng=np.random.default_rng(bootstrap.seed),
     )
     return np.asarray(result.confidence_interval.low), np.asarray(result.confidence_interval.high)

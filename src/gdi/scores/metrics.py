@@ -1,11 +1,11 @@
-"""The paper's evaluation criteria: each is a function of a score matrix, each equation one function.
+"""The paper's evaluation criteria as functions of a score matrix, one function per equation.
 
-A score matrix is ``[..., runs, games]``: NaN where there is no score, extra axes in front for bootstrap replicates.
-Normalised scores are fractions here (1.0 is the human, or the record); tables print them in percent.
+A score matrix is ``[..., runs, games]``, with NaN for each missing score. Bootstrap replicates add axes in front.
+Normalized scores are fractions (1.0 is the human, or the record). Tables print them in percent.
 
-The formulas are those of the paper's table "Multivariate evaluation system" (Tab: multivariate evaluation system);
-the aggregates IQM, optimality gap, probability of improvement and performance profile are those of Agarwal et al. 2021
-(rliable), whose own functions are the oracle of our tests.
+The formulas are those of the paper's table "Multivariate evaluation system" (Tab: multivariate evaluation system). The
+aggregates IQM, optimality gap, probability of improvement and performance profile are those of Agarwal et al. 2021
+(rliable). Our tests compare them with rliable's functions.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from gdi.scores.games import GAMES
 from gdi.scores.reference import Array, Reference
 
 SABER_CAP = 2.0
-FRAMES_PER_YEAR = 100_000 * 2 * 24 * 365  # the paper's 100,000 frames per half hour, day and night
+FRAMES_PER_YEAR = 100_000 * 2 * 24 * 365  # the paper's 100,000 frames per half hour, around the clock
 
 
 def hns(scores: Array, reference: Reference) -> Array:
-    """Human normalised score: (G - G_random) / (G_human - G_random)."""
+    """Return the human normalized score: (G - G_random) / (G_human - G_random)."""
     return (scores - reference.random) / (reference.human - reference.random)
 
 
 def hwrns(scores: Array, reference: Reference) -> Array:
-    """Human world record normalised score: (G - G_random) / (G_record - G_random)."""
+    """Return the human world record normalized score: (G - G_random) / (G_record - G_random)."""
     return (scores - reference.random) / (reference.world_record - reference.random)
 
 
 def saber(scores: Array, reference: Reference) -> Array:
-    """min{HWRNS, 200 %}. There is no lower cap."""
+    """Return HWRNS capped at 200%: min{HWRNS, 200%}. There is no lower cap."""
     return np.minimum(hwrns(scores, reference), SABER_CAP)
 
 
-def normalise(game: str, score: float, reference: Reference) -> dict[str, float]:
-    """HNS, HWRNS and SABER of one score in one game, as fractions."""
+def normalize(game: str, score: float, reference: Reference) -> dict[str, float]:
+    """Return HNS, HWRNS and SABER of one score in one game, as fractions."""
     scores = np.full(len(GAMES), np.nan)
     place = GAMES.index(game)
     scores[place] = score
@@ -47,7 +47,7 @@ CRITERIA = {"hns": hns, "hwrns": hwrns, "saber": saber}
 
 
 def game_means(scores: Array) -> Array:
-    """Mean over the runs of each game, ``[..., games]``; NaN for a game without any run."""
+    """Return the mean over the runs of each game, ``[..., games]``; NaN for a game without runs."""
     present = np.isfinite(scores)
     count = present.sum(axis=-2)
     total = np.where(present, scores, 0.0).sum(axis=-2)
@@ -55,32 +55,37 @@ def game_means(scores: Array) -> Array:
 
 
 def breakthroughs(scores: Array, reference: Reference) -> NDArray[np.bool_]:
-    """G_i >= G_record of each game, by its mean score. Equality counts (boxing has a highest possible score)."""
+    """Return which games' mean scores reach the world record: G_i >= G_record.
+
+    Equality counts, because boxing has a highest possible score.
+    """
     return game_means(scores) >= reference.world_record
 
 
 def hwrb(scores: Array, reference: Reference) -> NDArray[np.int_]:
-    """Human world record breakthroughs: sum_i (G_i >= G_record,i)."""
+    """Count the human world record breakthroughs: sum_i (G_i >= G_record,i)."""
     return np.asarray(breakthroughs(scores, reference).sum(axis=-1))
 
 
-def mean(normalised: Array) -> Array:
-    """Mean over games of each game's mean over runs."""
-    per_game = game_means(normalised)
+def mean(normalized: Array) -> Array:
+    """Return the mean over games of each game's mean over runs."""
+    per_game = game_means(normalized)
     present = np.isfinite(per_game)
     return np.asarray(np.where(present, per_game, 0.0).sum(axis=-1) / present.sum(axis=-1))
 
 
-def median(normalised: Array) -> Array:
-    """Median over games of each game's mean over runs."""
-    return np.asarray(np.nanmedian(game_means(normalised), axis=-1))
+def median(normalized: Array) -> Array:
+    """Return the median over games of each game's mean over runs."""
+    return np.asarray(np.nanmedian(game_means(normalized), axis=-1))
 
 
-def iqm(normalised: Array) -> Array:
-    """Interquartile mean over runs and games together: the mean of what is left when a quarter of the scores is cut
-    from each end. Of n scores floor(n / 4) go at each end, as in `scipy.stats.trim_mean`, whose import alone would
-    take longer than the rest of ``gdi scores``."""
-    pooled = np.sort(_pooled(normalised), axis=-1)  # NaN last
+def iqm(normalized: Array) -> Array:
+    """Return the interquartile mean over runs and games together.
+
+    This is the mean after dropping a quarter of the scores at each end. Of n scores, floor(n / 4) are dropped at each
+    end, as in `scipy.stats.trim_mean`. That function's import alone would take longer than the rest of ``gdi scores``.
+    """
+    pooled = np.sort(_pooled(normalized), axis=-1)  # NaN come last
     count = np.isfinite(pooled).sum(axis=-1, keepdims=True)
     cut = count // 4
     rank = np.arange(pooled.shape[-1])
@@ -88,9 +93,9 @@ def iqm(normalised: Array) -> Array:
     return np.asarray(np.where(kept, pooled, 0.0).sum(axis=-1) / kept.sum(axis=-1))
 
 
-def optimality_gap(normalised: Array, threshold: float = 1.0) -> Array:
-    """How far runs fall short of the threshold on average: threshold - mean(min(score, threshold))."""
-    pooled = _pooled(normalised)
+def optimality_gap(normalized: Array, threshold: float = 1.0) -> Array:
+    """Return the average shortfall from the threshold: threshold - mean(min(score, threshold))."""
+    pooled = _pooled(normalized)
     present = np.isfinite(pooled)
     capped = np.where(present, np.minimum(pooled, threshold), 0.0)
     return np.asarray(threshold - capped.sum(axis=-1) / present.sum(axis=-1))
@@ -100,9 +105,10 @@ STATISTICS = {"mean": mean, "median": median, "iqm": iqm, "optimality_gap": opti
 
 
 def probability_of_improvement(scores: Array, other: Array) -> Array:
-    """P(X > Y): how likely a random run of X beats a random run of Y on a random game; a tie counts one half.
+    """Return P(X > Y): the chance that a random run of X beats one of Y on a random game.
 
-    mean over games of (1 / NM) sum_ij ([x_i > y_j] + [x_i = y_j] / 2), over the games that both have.
+    A tie counts one half. The value is the mean over the games that both have of (1 / NM) sum_ij ([x_i > y_j] + [x_i =
+    y_j] / 2).
     """
     x = scores[..., :, None, :]
     y = other[..., None, :, :]
@@ -114,9 +120,9 @@ def probability_of_improvement(scores: Array, other: Array) -> Array:
     return np.asarray(per_game.sum(axis=-1) / shared.sum(axis=-1))
 
 
-def performance_profile(normalised: Array, thresholds: ArrayLike) -> Array:
-    """Score distribution: the fraction of runs and games above each threshold tau, ``[..., thresholds]``."""
-    pooled = np.sort(_pooled(normalised), axis=-1)
+def performance_profile(normalized: Array, thresholds: ArrayLike) -> Array:
+    """Return the fraction of runs and games above each threshold tau, ``[..., thresholds]``."""
+    pooled = np.sort(_pooled(normalized), axis=-1)
     count = np.isfinite(pooled).sum(axis=-1, keepdims=True)
     taus = np.asarray(thresholds, dtype=np.float64)
     flat = pooled.reshape(-1, pooled.shape[-1])
@@ -125,20 +131,26 @@ def performance_profile(normalised: Array, thresholds: ArrayLike) -> Array:
 
 
 def game_time(frames: float) -> float:
-    """Years of play: Num.Frames / (100000 * 2 * 24 * 365)."""
+    """Return the years of play: Num.Frames / (100000 * 2 * 24 * 365)."""
     return frames / FRAMES_PER_YEAR
 
 
 def learning_efficiency(criterion: float, frames: float) -> float:
-    """Related evaluation criterion / Num.Frames, the criterion as a fraction: 9620.98 % in 2e8 frames is 4.81e-7."""
+    """Return the criterion, as a fraction, divided by Num.Frames.
+
+    For example, 9620.98% in 2e8 frames is 4.81e-7.
+    """
     return criterion / frames
 
 
-def dominant_games(normalised: Array, share: float = 0.5) -> tuple[NDArray[np.int_], Array]:
-    """The fewest games that together make up `share` of the sum behind the mean: (indices, their shares of it)."""
-    per_game = np.nan_to_num(game_means(normalised), nan=0.0)
+def dominant_games(normalized: Array, share: float = 0.5) -> tuple[NDArray[np.int_], Array]:
+    """Return the fewest games that together make up `share` of the sum behind the mean.
+
+    The result is their indices and their shares of the sum.
+    """
+    per_game = np.nan_to_num(game_means(normalized), nan=0.0)
     total = per_game.sum()
-    if total <= 0:  # nobody carries a mean that is not there
+    if total <= 0:  # without a positive mean no game dominates
         return np.array([], dtype=np.int_), np.array([])
     order = np.argsort(-per_game, kind="stable")
     order = order[per_game[order] > 0]
@@ -147,6 +159,6 @@ def dominant_games(normalised: Array, share: float = 0.5) -> tuple[NDArray[np.in
     return order[:count], shares[:count]
 
 
-def _pooled(normalised: Array) -> Array:
-    """Runs and games as one axis: ``[..., runs * games]``."""
-    return normalised.reshape(*normalised.shape[:-2], -1)
+def _pooled(normalized: Array) -> Array:
+    """Flatten runs and games into one axis: ``[..., runs * games]``."""
+    return normalized.reshape(*normalized.shape[:-2], -1)

@@ -1,4 +1,4 @@
-"""The interactive page: Plotly figures, chosen by menus, in one file that needs no network."""
+"""The interactive page: Plotly figures with menus, in one file that needs no network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from gdi.scores import metrics
-from gdi.scores.figures import AXES, Profile, abscissa
+from gdi.scores.figures import AXES, Profile, x_position
 from gdi.scores.games import GAMES, title
 from gdi.scores.reference import Reference
 from gdi.scores.report import CRITERION_LABELS, STATISTIC_LABELS, Summary
@@ -53,7 +53,7 @@ def write_page(
     profiles: Mapping[str, Mapping[str, Profile]],
     tables: Sequence[Table],
 ) -> Path:
-    """Write the page; everything it needs, Plotly's script included, is inside."""
+    """Write the page with everything it needs, including Plotly's script."""
     figures: dict[str, Any] = {}
     for criterion in metrics.CRITERIA:
         for axis in AXES:
@@ -76,7 +76,7 @@ def write_page(
         *(html_table(table) for table in tables),
     ]
     intro = (
-        f"{len(summaries)} agents on up to 57 Atari games, normalised with the reference table {reference.name!r}. "
+        f"{len(summaries)} agents on up to 57 Atari games, normalized with the reference table {reference.name!r}. "
         "Hover over a point for its numbers, click on a name to hide it, double-click to see it alone."
     )
     parts = [
@@ -95,7 +95,7 @@ def write_page(
 
 
 def _embedded(value: object) -> str:
-    """JSON that cannot end the script element it stands in, whatever an agent is called."""
+    """Return JSON that cannot end its script element, whatever an agent is called."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -135,7 +135,7 @@ def _benchmark(summaries: Sequence[Summary], styles: Mapping[str, Style], quanti
     percent = quantity != "hwrb"
     heights = []
     for summary in summaries:
-        x = abscissa(summary, axis, quantity)
+        x = x_position(summary, axis, quantity)
         if x is None:
             continue
         style, value = styles[summary.agent.name], summary.values[quantity]
@@ -149,7 +149,7 @@ def _benchmark(summaries: Sequence[Summary], styles: Mapping[str, Style], quanti
                 mode="markers",
                 name=summary.agent.name,
                 marker={
-                    "color": style.colour,
+                    "color": style.color,
                     "symbol": style.family.plotly_marker,
                     "size": 18 if style.prominent else 12,
                     "line": {"color": "black", "width": 0.8},
@@ -185,7 +185,7 @@ def _profiles(profiles: Mapping[str, Profile], styles: Mapping[str, Style], crit
                     x=[*found.thresholds.tolist(), *found.thresholds[::-1].tolist()],
                     y=[*_rounded(high), *_rounded(low[::-1])],
                     fill="toself",
-                    fillcolor=_translucent(style.colour),
+                    fillcolor=_translucent(style.color),
                     line={"width": 0},
                     hoverinfo="skip",
                     showlegend=False,
@@ -200,7 +200,7 @@ def _profiles(profiles: Mapping[str, Profile], styles: Mapping[str, Style], crit
                 legendgroup=name,
                 mode="lines",
                 line={
-                    "color": style.colour,
+                    "color": style.color,
                     "dash": style.family.plotly_dash,
                     "width": 3.5 if style.prominent else 1.8,
                 },
@@ -221,7 +221,10 @@ def _profiles(profiles: Mapping[str, Profile], styles: Mapping[str, Style], crit
 
 
 def _games(summary: Summary, styles: Mapping[str, Style], criterion: str, reference: Reference) -> go.Figure:
-    """Horizontal bars, best on top. Plotly has no symmetric logarithm, so bars are as long as log10(1 + |x|)."""
+    """Plot horizontal bars, best on top.
+
+    Plotly has no symmetric logarithm, so a bar's length is log10(1 + |x|).
+    """
     agent = summary.agent
     runs = 100 * metrics.CRITERIA[criterion](agent.scores, reference)
     heights = metrics.game_means(runs)
@@ -247,7 +250,7 @@ def _games(summary: Summary, styles: Mapping[str, Style], criterion: str, refere
             y=[title(GAMES[i]) for i in order],
             orientation="h",
             marker={
-                "color": style.colour,
+                "color": style.color,
                 "opacity": [0.7 if value >= 100 else 0.3 for value in values],
                 "line": {"color": "black", "width": 0.5},
             },
@@ -281,6 +284,6 @@ def _rounded(values: np.ndarray[Any, np.dtype[np.float64]], digits: int = 5) -> 
     return [float(value) for value in np.round(values, digits)]
 
 
-def _translucent(colour: str) -> str:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+def _translucent(color: str) -> str:
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.2)"

@@ -1,4 +1,4 @@
-"""The paper's 15 score tables: what is printed, cell by cell, and what each cell should say."""
+"""The paper's 15 score tables: the printed cells, and the correct value of each."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ BASELINES = ("random", "human", "world_record")
 
 
 @dataclass(frozen=True)
-class Printed:
-    """One printed cell: `quantity` of `agent` (for a game, or over all games when `game` is None), verbatim."""
+class PrintedCell:
+    """One cell, verbatim: `quantity` of `agent` for a game, or over all games if `game` is None."""
 
     table: str
     line: int
@@ -48,7 +48,7 @@ class Printed:
 
     @property
     def value(self) -> float | None:
-        """The cell as a number; None where it is not one (``N/A``, ``441/32``)."""
+        """Return the cell as a number, or None if it is not one (``N/A``, ``441/32``)."""
         try:
             return float(self.text)
         except ValueError:
@@ -60,14 +60,14 @@ def table_names() -> tuple[str, ...]:
 
 
 def quantity_name(quantity: str) -> str:
-    """``learning_efficiency_of_mean_hns`` -> ``learning efficiency of mean HNS``."""
+    """Format a name: ``learning_efficiency_of_mean_hns`` -> ``learning efficiency of mean HNS``."""
     words = quantity.replace("_", " ")
     return re.sub(r"\b(hns|hwrns|saber|hwrb)\b", lambda match: match[1].upper(), words)
 
 
 @cache
-def printed_cells(table: str) -> tuple[Printed, ...]:
-    """Every printed cell of a table, in reading order."""
+def printed_cells(table: str) -> tuple[PrintedCell, ...]:
+    """Return every printed cell of a table, in reading order."""
     cells = []
     for row in read_csv(f"paper/{table}.csv"):
         head, line = row["row"], int(row["line"])
@@ -75,25 +75,31 @@ def printed_cells(table: str) -> tuple[Printed, ...]:
             if column in ("line", "row") or not text:
                 continue
             if table == "full":
-                cells.append(Printed(table, line, None, head, column, text))
+                cells.append(PrintedCell(table, line, None, head, column, text))
                 continue
             agent, _, criterion = column.partition(":")
             game = head if head in GAMES else None
             quantity = (criterion or "score") if game else head
-            cells.append(Printed(table, line, game, agent, quantity, text))
+            cells.append(PrintedCell(table, line, game, agent, quantity, text))
     return tuple(cells)
 
 
 @cache
-def contestants(reference: str) -> dict[str, Agent]:
-    """All agents of the paper's tables, and the baselines as agents of their own (a random one scores 0 %)."""
+def paper_agents(reference: str) -> dict[str, Agent]:
+    """Return all agents of the paper's tables, and the baselines as further agents.
+
+    The random baseline scores 0%.
+    """
     table = load_reference(reference)
     baselines = {name: Agent(name.replace("_", " "), getattr(table, name)[None, :]) for name in BASELINES}
     return {**baselines, **published_agents(reference, ablations=True)}
 
 
 def aggregate(quantity: str, agent: Agent, reference: Reference) -> float | None:
-    """A quantity over all games in the paper's units (percent, years, frames); None where it is undefined."""
+    """Return a quantity over all games, or None if it is undefined.
+
+    The units are the paper's: percent, years and frames.
+    """
     if quantity == "hwrb":
         return float(metrics.hwrb(agent.scores, reference))
     if quantity in ("num_frames", "scale"):
@@ -103,18 +109,18 @@ def aggregate(quantity: str, agent: Agent, reference: Reference) -> float | None
     match = re.fullmatch(r"(learning_efficiency_of_)?(mean|median)_(hns|hwrns|saber)", quantity)
     if match is None:
         raise ValueError(f"no such quantity: {quantity}")
-    normalised = metrics.CRITERIA[match[3]](agent.scores, reference)
-    value = float(metrics.STATISTICS[match[2]](normalised))
+    normalized = metrics.CRITERIA[match[3]](agent.scores, reference)
+    value = float(metrics.STATISTICS[match[2]](normalized))
     if not match[1]:
         return 100 * value
-    if value == 0:  # the random policy learns nothing, whatever its frames
+    if value == 0:  # the random policy learns nothing from any number of frames
         return 0.0
     return None if agent.frames is None else metrics.learning_efficiency(value, agent.frames)
 
 
-def recompute(cell: Printed, reference: str = "paper") -> float | str | None:
-    """What the cell should say, from raw scores; None for "not reported"."""
-    table, agent = load_reference(reference), contestants(reference)[cell.agent]
+def recompute(cell: PrintedCell, reference: str = "paper") -> float | str | None:
+    """Return the correct value of a cell from raw scores; None means "not reported"."""
+    table, agent = load_reference(reference), paper_agents(reference)[cell.agent]
     if cell.quantity == "category":
         return agent.category
     if cell.game is None:

@@ -1,4 +1,4 @@
-"""The paper's score tables rebuilt from raw scores alone; only their layout is taken from the print."""
+"""The paper's score tables, rebuilt from raw scores. Only their layout comes from the printed tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from gdi.scores import metrics
 from gdi.scores.games import GAMES, title
-from gdi.scores.paper import BASELINES, CAPTIONS, aggregate, contestants, printed_cells, quantity_name
+from gdi.scores.paper import BASELINES, CAPTIONS, aggregate, paper_agents, printed_cells, quantity_name
 from gdi.scores.reference import load_reference
 from gdi.scores.tables import Cell, Column, Table, frames_text
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def rebuild(name: str, reference: str = "paper") -> Table:
-    """One of the paper's tables (see `gdi.scores.paper.table_names`), with the numbers of a reference."""
+    """Rebuild one of the paper's tables (see `gdi.scores.paper.table_names`) with a reference's numbers."""
     if name == "summary":
         return _summary(reference)
     if name == "full":
@@ -32,50 +32,56 @@ def _caption(name: str) -> str:
 
 
 def _summary(reference: str) -> Table:
-    """Quantities down, agents across."""
+    """Build the table with quantities as rows and agents as columns."""
     cells = printed_cells("summary")
     agents, quantities = _distinct(c.agent for c in cells), _distinct(c.quantity for c in cells)
-    labels = contestants(reference)
+    labels = paper_agents(reference)
     columns = (Column("quantity", ""), *(Column(a, labels[a].name, "s") for a in agents))
     rows = tuple((_label(q), *(_aggregate(q, a, reference) for a in agents)) for q in quantities)
     return Table("summary", _caption("summary"), columns, rows)
 
 
 def _full(reference: str) -> Table:
-    """Agents down, in the paper's groups of rivals, quantities across."""
+    """Build the table with quantities as columns and agents as rows, in the paper's groups."""
     cells = printed_cells("full")
     quantities = _distinct(c.quantity for c in cells)
     lines = _distinct((c.line, c.agent) for c in cells)
-    labels = contestants(reference)
+    labels = paper_agents(reference)
     columns = (Column("agent", "Algorithms"), *(Column(q, _label(q), "s") for q in quantities))
     rows = tuple((labels[a].name, *(_aggregate(q, a, reference) for q in quantities)) for _, a in lines)
-    # The print has a rule wherever it skips lines.
+    # The printed table has a rule wherever the lines skip.
     ruled = frozenset(i for i in range(1, len(lines)) if lines[i][0] > lines[i - 1][0] + 1)
     return Table("full", _caption("full"), columns, rows, ruled=ruled)
 
 
 def _games(name: str, reference: str) -> Table:
-    """Games down, and for each agent its score and its normalised score; aggregates below."""
+    """Build the table with games as rows, and each agent's score and normalized score as columns.
+
+    Aggregates come below.
+    """
     criterion = "hns" if name == "ablation" else name.partition("_")[0]
     cells = printed_cells(name)
     agents = _distinct(c.agent for c in cells if c.game)
     quantities = _distinct(c.quantity for c in cells if c.game is None)
-    everyone = contestants(reference)
-    columns = [Column("game", "Games")]
+    everyone = paper_agents(reference)
+    columns = [Column("game", "Sb3VecEnv")]
     for a in agents:
         columns.append(Column(a, everyone[a].name, "s"))
         if a not in BASELINES:
             columns.append(Column(f"{a}_{criterion}_percent", f"{criterion.upper()}(%)", "s"))
 
     def line(label: str, left: dict[str, Cell], right: dict[str, Cell]) -> tuple[Cell, ...]:
-        """A row: `left` under the agents' scores (and under the baselines), `right` under their normalised scores."""
+        """Return a row with `left` under the agents' scores and `right` under their normalized scores.
+
+        `left` also fills the columns of the baselines.
+        """
         row: list[Cell] = [label]
         for a in agents:
             row += [left.get(a, right.get(a, ""))] if a in BASELINES else [left.get(a, ""), right.get(a, "")]
         return tuple(row)
 
-    normalise = metrics.CRITERIA[criterion]
-    percent = {a: 100 * normalise(everyone[a].scores, load_reference(reference))[0] for a in agents}
+    normalize = metrics.CRITERIA[criterion]
+    percent = {a: 100 * normalize(everyone[a].scores, load_reference(reference))[0] for a in agents}
     body = [
         line(
             title(game),
@@ -98,7 +104,7 @@ def _games(name: str, reference: str) -> Table:
 
 
 def _distinct(values: Iterable[T]) -> tuple[T, ...]:
-    """In order of first appearance."""
+    """Return the distinct items in order of first appearance."""
     return tuple(dict.fromkeys(values))
 
 
@@ -111,8 +117,8 @@ def _label(quantity: str) -> str:
 
 
 def _aggregate(quantity: str, agent: str, reference: str) -> str:
-    """An aggregate in the paper's notation."""
-    value = aggregate(quantity, contestants(reference)[agent], load_reference(reference))
+    """Format an aggregate in the paper's notation."""
+    value = aggregate(quantity, paper_agents(reference)[agent], load_reference(reference))
     if value is None:
         return "N/A"
     if quantity == "hwrb":
@@ -127,7 +133,10 @@ def _aggregate(quantity: str, agent: str, reference: str) -> str:
 
 
 def _number(value: float, pattern: str = "") -> str:
-    """A score by the pattern, or a percentage to two digits, rounded half up as the paper does: 2740.625 is 2740.63."""
+    """Format a score by the pattern, or a percentage with two digits.
+
+    Halves are rounded up, as in the paper: 2740.625 becomes 2740.63.
+    """
     if np.isnan(value):
         return "N/A"
     if pattern:

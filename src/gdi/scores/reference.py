@@ -1,8 +1,8 @@
-"""What a score is measured against: the random policy, the average human and the human world record of each game.
+"""The baselines of each game: the random policy, the average human and the human world record.
 
-Three versions exist of the same table, because the paper does not print what it used:
+There are three versions of this table, because the paper does not print the values that it used:
 
-- ``paper``: what the paper's normalised scores were really computed with;
+- ``paper``: the values behind the paper's normalized scores;
 - ``printed``: the table as printed;
 - ``standard``: the random and human scores that most papers use.
 """
@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from gdi.errors import UserError, nearest
+from gdi.errors import UserError, did_you_mean
 from gdi.scores.data import read_csv
 from gdi.scores.games import GAMES
 
@@ -64,12 +64,14 @@ def corrections() -> tuple[Correction, ...]:
 
 def check_reference_name(name: str) -> str:
     if name not in REFERENCES:
-        raise UserError(f"unknown reference {name!r}.{nearest(name, REFERENCES)} Choose from {', '.join(REFERENCES)}.")
+        raise UserError(
+            f"unknown reference {name!r}.{did_you_mean(name, REFERENCES)} Choose from {', '.join(REFERENCES)}."
+        )
     return name
 
 
 def corrected(reference: str, column: str, printed: Array) -> Array:
-    """A printed column over the games, with the corrections of one reference applied."""
+    """Return a printed column over the games with the corrections of one reference."""
     values = printed.copy()
     for correction in corrections():
         if correction.reference == reference and correction.column == column:
@@ -80,7 +82,7 @@ def corrected(reference: str, column: str, printed: Array) -> Array:
 
 @cache
 def load_reference(name: str = "paper") -> Reference:
-    """The reference table of that name: `paper`, `printed` or `standard`."""
+    """Return the reference table `paper`, `printed` or `standard`."""
     check_reference_name(name)
     rows = read_csv("baselines.csv")
     columns = {column: corrected(name, column, np.array([float(row[column]) for row in rows])) for column in _COLUMNS}

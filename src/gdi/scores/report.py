@@ -1,4 +1,4 @@
-"""Judges agents: aggregates beside the published agents, every game, and what a reader should know about both."""
+"""Compares agents with published ones: aggregates, every game, and notes that readers should know."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from gdi.scores.tables import Cell, Column, Estimate, Table, frames_text
 CRITERION_LABELS = {"hns": "HNS", "hwrns": "HWRNS", "saber": "SABER"}
 STATISTIC_LABELS = {"mean": "mean", "median": "median", "iqm": "IQM", "optimality_gap": "optimality gap"}
 
-# The twelve aggregates of a score matrix, in the order in which `aggregate_vector` returns them, then HWRB.
+# The twelve aggregates of a score matrix, in the order of `aggregate_vector`. HWRB comes after them.
 AGGREGATES = tuple(f"{statistic}_{criterion}" for criterion in metrics.CRITERIA for statistic in metrics.STATISTICS)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One agent's aggregates: fractions, with intervals where there are seeds."""
+    """One agent's aggregates as fractions, with intervals if there are seeds."""
 
     agent: Agent
     games: int
@@ -32,7 +32,7 @@ class Summary:
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def cell(self, name: str, scale: float = 1.0) -> Cell:
-        """An aggregate for a table, with its interval if it has one."""
+        """Return an aggregate for a table, with its interval if it has one."""
         value = self.values[name] * scale
         if name not in self.intervals:
             return value
@@ -40,7 +40,7 @@ class Summary:
         return Estimate(value, low * scale, high * scale)
 
     def efficiency(self, name: str) -> float | None:
-        """Learning efficiency of an aggregate; None without a number of frames."""
+        """Return the learning efficiency of an aggregate, or None if the number of frames is unknown."""
         if self.agent.frames is None:
             return None
         return metrics.learning_efficiency(self.values[name], self.agent.frames)
@@ -48,7 +48,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Improvement:
-    """The probability that a run of `agent` beats one of `other` on a game both have."""
+    """The probability that a run of `agent` beats one of `other` on a game that both have."""
 
     agent: str
     other: str
@@ -59,7 +59,7 @@ class Improvement:
 
 @dataclass(frozen=True)
 class Report:
-    """What `judge` found out."""
+    """The result of `judge`."""
 
     reference: Reference
     mine: tuple[Summary, ...]
@@ -69,21 +69,26 @@ class Report:
 
 
 def aggregate_vector(scores: Array, reference: Reference) -> Array:
-    """All `AGGREGATES` and HWRB of score matrices ``[..., runs, 57]`` at once, ``[..., 13]``."""
+    """Return all `AGGREGATES` and HWRB of score matrices ``[..., runs, 57]``, as ``[..., 13]``."""
     columns = []
     for criterion in metrics.CRITERIA.values():
-        normalised = criterion(scores, reference)
-        columns += [statistic(normalised) for statistic in metrics.STATISTICS.values()]
+        normalized = criterion(scores, reference)
+        columns += [statistic(normalized) for statistic in metrics.STATISTICS.values()]
     return np.stack([*columns, metrics.hwrb(scores, reference)], axis=-1)
 
 
-def summarise(agent: Agent, reference: Reference, how: Bootstrap | None = None) -> Summary:
-    """All aggregates of one agent; with `how` and seeds, also their confidence intervals."""
+def summarize(agent: Agent, reference: Reference, bootstrap: Bootstrap | None = None) -> Summary:
+    """Return all aggregates of one agent.
+
+    Confidence intervals are added if the agent has seeds and `bootstrap` is set.
+    """
     names = (*AGGREGATES, "hwrb")
     values = dict(zip(names, map(float, aggregate_vector(agent.scores, reference)), strict=True))
     intervals: dict[str, tuple[float, float]] = {}
-    if how is not None and how.replicates and has_seeds(agent.scores):
-        low, high = confidence_interval(lambda scores: aggregate_vector(scores, reference), agent.scores, how=how)
+    if bootstrap is not None and bootstrap.replicates and has_seeds(agent.scores):
+        low, high = confidence_interval(
+            lambda scores: aggregate_vector(scores, reference), agent.scores, bootstrap=bootstrap
+        )
         intervals = {name: (float(a), float(b)) for name, a, b in zip(names, low, high, strict=True)}
     return Summary(agent, int(agent.reported.sum()), values, intervals)
 
@@ -92,13 +97,14 @@ def judge(
     agents: Sequence[Agent],
     against: Sequence[Agent] = (),
     reference: str = "paper",
-    how: Bootstrap | None = None,
+    bootstrap: Bootstrap | None = None,
     common: bool = False,
 ) -> Report:
-    """Aggregates of `agents` beside those of `against`, on the games that `agents` have.
+    """Compare the aggregates of `agents` with those of `against`, on the games that `agents` have.
 
-    With `common`, every agent is cut down to the games that all of them have, which makes the aggregates comparable
-    at the price of fewer games. Without it, each agent's aggregates are over the games it has, and a note says so.
+    With `common`, all agents are restricted to the games that every one of them has. That makes the aggregates
+    comparable at the price of fewer games. Otherwise each agent's aggregates cover the games it has, and a note says
+    so.
     """
     if not agents:
         raise ValueError("there is no agent to judge")
@@ -112,7 +118,7 @@ def judge(
     kept = []
     notes: list[str] = []
     for agent in against:
-        cut = agent.only(played)
+        cut = agent.restricted_to(played)
         if cut.reported.any():
             kept.append(cut)
         else:
@@ -122,30 +128,32 @@ def judge(
         shared: Mask = np.all([agent.reported for agent in everyone], axis=0)
         if not shared.any():
             raise UserError("--common leaves no game: no game is reported by all of these agents.")
-        everyone = [agent.only(shared) for agent in everyone]
+        everyone = [agent.restricted_to(shared) for agent in everyone]
         if shared.sum() < played.sum():
             notes.append(f"--common: {int(shared.sum())} of {int(played.sum())} games, those that every agent reports.")
     mine, others = everyone[: len(agents)], everyone[len(agents) :]
     notes += _coverage_notes(mine, others)
     notes += [note for agent in mine for note in _dominance_notes(agent, table)]
-    improvements = tuple(_improvement(a, b, how) for a in mine for b in [*(x for x in mine if x is not a), *others])
+    improvements = tuple(
+        _improvement(a, b, bootstrap) for a in mine for b in [*(x for x in mine if x is not a), *others]
+    )
     return Report(
         table,
-        tuple(summarise(agent, table, how) for agent in mine),
-        tuple(summarise(agent, table) for agent in others),
+        tuple(summarize(agent, table, bootstrap) for agent in mine),
+        tuple(summarize(agent, table) for agent in others),
         tuple(i for i in improvements if i is not None),
         tuple(notes),
     )
 
 
-def _improvement(agent: Agent, other: Agent, how: Bootstrap | None) -> Improvement | None:
+def _improvement(agent: Agent, other: Agent, bootstrap: Bootstrap | None) -> Improvement | None:
     shared = agent.reported & other.reported
     if not shared.any():
         return None
-    x, y = agent.only(shared).scores, other.only(shared).scores
+    x, y = agent.restricted_to(shared).scores, other.restricted_to(shared).scores
     interval = None
-    if how is not None and how.replicates and (has_seeds(x) or has_seeds(y)):
-        low, high = confidence_interval(metrics.probability_of_improvement, x, y, how=how)
+    if bootstrap is not None and bootstrap.replicates and (has_seeds(x) or has_seeds(y)):
+        low, high = confidence_interval(metrics.probability_of_improvement, x, y, bootstrap=bootstrap)
         interval = (float(low), float(high))
     value = float(metrics.probability_of_improvement(x, y))
     return Improvement(agent.name, other.name, int(shared.sum()), value, interval)
@@ -178,19 +186,19 @@ def _coverage_notes(mine: Sequence[Agent], others: Sequence[Agent]) -> list[str]
 
 
 def _dominance_notes(agent: Agent, reference: Reference) -> list[str]:
-    """Which few games carry the mean, the weakness of every mean of HNS."""
-    normalised = metrics.hns(agent.scores, reference)
-    which, shares = metrics.dominant_games(normalised)
+    """Name the few games that dominate the mean, which is the weakness of every mean HNS."""
+    normalized = metrics.hns(agent.scores, reference)
+    which, shares = metrics.dominant_games(normalized)
     count = int(agent.reported.sum())
-    # "Few" is at most a fifth of the games: below five games there is no such thing.
+    # "Few" is at most a fifth of the games, so fewer than five games never qualify.
     if not len(which) or len(which) > count // 5:
         return []
-    named = ", ".join(f"{title(GAMES[i])} {100 * share:.0f} %" for i, share in zip(which, shares, strict=True))
-    rest = agent.only(~np.isin(np.arange(len(GAMES)), which))
+    named = ", ".join(f"{title(GAMES[i])} {100 * share:.0f}%" for i, share in zip(which, shares, strict=True))
+    rest = agent.restricted_to(~np.isin(np.arange(len(GAMES)), which))
     mean = 100 * float(metrics.mean(metrics.hns(rest.scores, reference)))
-    without = f" Without {'it' if len(which) == 1 else 'them'} the mean would be {mean:.1f} %."
+    without = f" Without {'it' if len(which) == 1 else 'them'} the mean would be {mean:.1f}%."
     subject = "One game makes up" if len(which) == 1 else f"{len(which)} of {count} games make up"
-    return [f"{agent.name}: {subject} {100 * shares.sum():.0f} % of its mean HNS ({named}).{without}"]
+    return [f"{agent.name}: {subject} {100 * shares.sum():.0f}% of its mean HNS ({named}).{without}"]
 
 
 def _count(number: int, noun: str) -> str:
@@ -202,11 +210,8 @@ def _listed(names: Sequence[str], limit: int = 8) -> str:
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
-# ---------------------------------------------------------------------------------------------- the report as tables
-
-
 def report_tables(report: Report) -> list[Table]:
-    """The report as tables: every game, each agent's aggregates, and the standing among the others.
+    """Return the report as tables: every game, each agent's aggregates, and the comparison with others.
 
     The summary comes last because a terminal shows the end.
     """
@@ -218,7 +223,8 @@ def report_tables(report: Report) -> list[Table]:
         tables.append(_improvement_table(report))
     last = tables[-1]
     basis = (
-        f"Reference: {report.reference.name}. HNS: percent of the average human; HWRNS: percent of the world record."
+        f"Reference: {report.reference.name}. "
+        "HNS is the percentage of the average human, and HWRNS of the human world record."
     )
     tables[-1] = replace(last, notes=(*report.notes, basis))
     return tables
@@ -242,7 +248,7 @@ def _own_table(summary: Summary) -> Table:
                 )
             )
     count = [summary.values["hwrb"], *summary.intervals.get("hwrb", (None, None))]
-    # A percentile of counts may fall between two of them.
+    # A percentile of counts may fall between two counts.
     rows.append(
         ("human world record breakthroughs", *(int(x) if x is not None and x.is_integer() else x for x in count), "")
     )
@@ -264,7 +270,10 @@ def _own_table(summary: Summary) -> Table:
 
 
 def _standing_table(report: Report) -> Table:
-    """All agents by IQM HNS, best first; with a single own agent, also the probability that it beats each other one."""
+    """Rank all agents by IQM HNS, best first.
+
+    With a single own agent, add the probability that it beats each other one.
+    """
     single = report.mine[0].agent.name if len(report.mine) == 1 else None
     better = {i.other: i for i in report.improvements if i.agent == single}
     everyone = sorted([*report.mine, *report.others], key=lambda summary: -summary.values["iqm_hns"])
@@ -324,10 +333,10 @@ def _improvement_table(report: Report) -> Table:
 
 
 def _games_table(report: Report, summary: Summary) -> Table:
-    """Every game of one agent; with up to four others, their HNS beside it."""
+    """List every game of one agent, with the HNS of up to four other agents."""
     agent, reference = summary.agent, report.reference
     per_game = metrics.game_means(agent.scores)
-    normalised = {name: 100 * metrics.game_means(f(agent.scores, reference)) for name, f in metrics.CRITERIA.items()}
+    normalized = {name: 100 * metrics.game_means(f(agent.scores, reference)) for name, f in metrics.CRITERIA.items()}
     record = metrics.breakthroughs(agent.scores, reference)
     others = [other for other in (*report.mine, *report.others) if other is not summary]
     beside = others if len(others) <= 4 else []
@@ -351,7 +360,7 @@ def _games_table(report: Report, summary: Summary) -> Table:
         if seeded:
             runs = agent.scores[np.isfinite(agent.scores[:, i]), i]
             row += [float(runs.std(ddof=1)) if runs.size > 1 else None, int(runs.size)]
-        row += [float(values[i]) for values in normalised.values()]
+        row += [float(values[i]) for values in normalized.values()]
         row.append(bool(record[i]))
         row += [float(values[i]) for values in other_hns]
         if other_scores is not None:

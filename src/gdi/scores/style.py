@@ -1,8 +1,8 @@
-"""One colour, marker and dash per agent, the same in every figure.
+"""One color, marker and dash per agent, the same in every figure.
 
-Hues are those of Okabe and Ito, which people with any common colour vision can tell apart, without their yellow, which
-is hard to see on white. There are more agents than safe hues, so the marker says which family of the paper's tables an
-agent belongs to (GDI, 200M model-free, 10B+ model-free, model-based, other), and within a family all hues differ.
+The hues are those of Okabe and Ito, which people with any common color vision can tell apart. Their yellow is left out,
+because it is hard to see on white. There are more agents than safe hues. The marker therefore shows the family in the
+paper's tables (GDI, 200M model-free, 10B+ model-free, model-based, other). Within a family all hues differ.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 VERMILLION, ORANGE, GREEN, BLUE, SKY, PURPLE = "#d55e00", "#e69f00", "#009e73", "#0072b2", "#56b4e9", "#cc79a7"
-BLACK, GREY = "#000000", "#7f7f7f"
+BLACK, GRAY = "#000000", "#7f7f7f"
 
 
 @dataclass(frozen=True)
 class Family:
-    """A marker by its matplotlib and its Plotly name, and a dash by both names."""
+    """A family's marker and dash, each by its matplotlib and its Plotly name."""
 
     marker: str
     plotly_marker: str
@@ -34,12 +34,12 @@ YOURS = Family("p", "pentagon", "solid", "solid")
 
 @dataclass(frozen=True)
 class Style:
-    colour: str
+    color: str
     family: Family
 
     @property
     def prominent(self) -> bool:
-        """GDI's agents and yours are drawn above and thicker than the others."""
+        """Return whether to draw an agent above and thicker than others: GDI's agents and the user's."""
         return self.family in (GDI, YOURS)
 
 
@@ -54,17 +54,17 @@ STYLES = {
     "Agent57": Style(BLUE, MODEL_FREE_10B),
     "MuZero": Style(PURPLE, MODEL_BASED),
     "DreamerV2": Style(SKY, MODEL_BASED),
-    "SimPLe": Style(GREY, MODEL_BASED),
+    "SimPLe": Style(GRAY, MODEL_BASED),
     "Muesli": Style(GREEN, OTHER),
     "Go-Explore": Style(PURPLE, OTHER),
-    "Fix Selection": Style(GREY, ABLATION),
+    "Fix Selection": Style(GRAY, ABLATION),
     "Boltzmann Selection": Style(PURPLE, ABLATION),
 }
 
-_YOURS = (BLACK, BLUE, GREEN, PURPLE, SKY, GREY)
+_YOURS = (BLACK, BLUE, GREEN, PURPLE, SKY, GRAY)
 
 
 def styles_for(published: tuple[str, ...], yours: tuple[str, ...]) -> dict[str, Style]:
-    """Styles of published agents by label, and of your own agents in the order in which they were given."""
+    """Return the styles of published agents by label, and of the user's agents in the given order."""
     own = {name: Style(_YOURS[i % len(_YOURS)], YOURS) for i, name in enumerate(yours)}
     return {**{name: STYLES[name] for name in published}, **own}

@@ -1,4 +1,4 @@
-"""A table as data, and its six faces: terminal, CSV, JSON, Markdown, LaTeX and HTML."""
+"""A table as data, and its six formats: terminal, CSV, JSON, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gdi.errors import UserError, nearest
+from gdi.errors import UserError, did_you_mean
 
 FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
 
@@ -30,7 +30,7 @@ Cell = str | int | float | bool | Estimate | None
 
 @dataclass(frozen=True)
 class Column:
-    """`name` is for programs (it carries the unit), `label` for people; `spec` formats the numbers."""
+    """A column: `name` with the unit is for programs, `label` for people, and `spec` formats numbers."""
 
     name: str
     label: str
@@ -42,7 +42,7 @@ class Column:
 
     @property
     def heading(self) -> str:
-        """The label on one line: only a terminal has headings of two."""
+        """Return the label on one line, because only a terminal has headings of two lines."""
         return self.label.replace("\n", " ")
 
     def text(self, cell: Cell) -> str:
@@ -58,7 +58,7 @@ class Column:
             return frames_text(float(cell))
         if self.spec == "raw":
             return f"{cell:.10g}"
-        if self.spec == "quantity":  # a column of percentages and counts
+        if self.spec == "quantity":  # the column mixes percentages and counts
             return f"{cell:d}" if isinstance(cell, int) else f"{cell:.2f}"
         if self.spec.endswith("E"):
             return re.sub(r"E([+-])0*(\d{2})", r"E\1\2", f"{cell:{self.spec}}")
@@ -67,7 +67,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under columns. `marked` are the row numbers to set off, such as the user's own agent."""
+    """Rows of cells under columns; `marked` rows, such as the user's own agent, are highlighted."""
 
     name: str
     title: str
@@ -78,7 +78,7 @@ class Table:
     notes: tuple[str, ...] = field(default=())
 
     def records(self) -> list[dict[str, str | int | float | bool | None]]:
-        """One dictionary per row; an estimate becomes three entries, ``x``, ``x_low`` and ``x_high``."""
+        """Return one dictionary per row; an estimate becomes ``x``, ``x_low`` and ``x_high``."""
         with_interval = {
             index for index in range(len(self.columns)) if any(isinstance(row[index], Estimate) for row in self.rows)
         }
@@ -101,7 +101,7 @@ class Table:
 
 
 def frames_text(frames: float) -> str:
-    """2e8 -> ``200M``, 3.5e10 -> ``35B``."""
+    """Format a number of frames: 2e8 -> ``200M``, 3.5e10 -> ``35B``."""
     for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if frames >= size:
             return f"{frames / size:.6g}{letter}"
@@ -109,25 +109,25 @@ def frames_text(frames: float) -> str:
 
 
 def parse_frames(text: str) -> float:
-    """``200e6``, ``200M`` and ``10B`` as a number of frames."""
+    """Parse ``200e6``, ``200M`` or ``10B`` as a number of frames."""
     match = re.fullmatch(r"([0-9.]+(?:[eE][+-]?\d+)?)\s*([kKmMbBgG]?)", text.strip())
     try:
         value = float(match[1]) if match else math.nan
     except ValueError:
         value = math.nan
     if not match or not math.isfinite(value) or value <= 0:
-        raise UserError(f"--frames {text!r} is not a positive number of frames; write 200e6, 200M or 10B.")
+        raise UserError(f"--frames {text!r} is not a positive number of frames: write 200e6, 200M or 10B.")
     return value * {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9}[match[2].lower()]
 
 
 def check_format(name: str) -> str:
     if name not in FORMATS:
-        raise UserError(f"unknown format {name!r}.{nearest(name, FORMATS)} Choose from {', '.join(FORMATS)}.")
+        raise UserError(f"unknown format {name!r}.{did_you_mean(name, FORMATS)} Choose from {', '.join(FORMATS)}.")
     return name
 
 
 def render(tables: Sequence[Table], style: str, title: str = "Atari scores") -> str:
-    """The tables in one of `FORMATS`, as text that ends with a newline."""
+    """Render the tables in one of `FORMATS`, as text that ends with a newline."""
     check_format(style)
     if style == "table":
         return _terminal(tables)
@@ -165,7 +165,7 @@ def _terminal(tables: Sequence[Table]) -> str:
         for number, row in enumerate(table.rows):
             if number in table.ruled:
                 drawn.add_section()
-            # Text, not markup: a game or agent name must not be read as a style.
+            # Game and agent names are plain text, which must not be read as markup.
             cells = [Text(column.text(cell)) for column, cell in zip(table.columns, row, strict=True)]
             drawn.add_row(*cells, style="bold green" if number in table.marked else None)
         parts.append(drawn)
@@ -173,7 +173,7 @@ def _terminal(tables: Sequence[Table]) -> str:
         parts.append(Text(""))
     stream = io.StringIO()
     console = Console()
-    # Never cut a number off: a table wider than the terminal is printed whole.
+    # A table wider than the terminal is printed in full, so that no number is cut off.
     need = max(
         (Measurement.get(Console(width=10_000), console.options.update(width=10_000), part).maximum for part in parts),
         default=80,
@@ -190,7 +190,7 @@ def _terminal(tables: Sequence[Table]) -> str:
 
 
 def _csv(tables: Sequence[Table]) -> str:
-    """One table as itself; several as one tidy table of their cells, so that the output is always valid CSV."""
+    """Render one table as itself, and several as one tidy table of cells, which is always valid CSV."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     if len(tables) == 1:
@@ -295,7 +295,7 @@ for (const head of document.querySelectorAll("th")) head.addEventListener("click
 
 
 def html_table(table: Table) -> str:
-    """One table as an HTML section; a click on a heading sorts it (with `SCRIPT` in the page)."""
+    """Render one table as an HTML section; a click on a heading sorts it (with `SCRIPT` in the page)."""
 
     def cell(tag: str, column: Column, text: str, value: Cell = None) -> str:
         number = value.value if isinstance(value, Estimate) else value

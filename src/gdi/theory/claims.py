@@ -1,8 +1,7 @@
-"""Every statement of the theory as a check on random instances: claim, instances, worst margin, verdict.
+"""Every statement of the theory as a check on random instances, with its worst margin and verdict.
 
-A margin is relative (divided by the size of the quantities compared). For an inequality it is the smallest
-gain, for an identity minus the largest error; either way the claim holds when no margin falls below
-``-TOLERANCE``.
+A margin is relative: it is divided by the size of the compared quantities. For an inequality it is the smallest gain,
+for an identity minus the largest error. In both cases the claim holds if no margin is below ``-TOLERANCE``.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from gdi.theory.measures import (
     scale_of,
     tilt,
 )
-from gdi.theory.monotonicity import improvement_rates, own_returns, target_gain
+from gdi.theory.monotonicity import improvement_rates, per_index_returns, target_gain
 from gdi.theory.operators import (
     kl_gap,
     reweight,
@@ -61,8 +60,10 @@ SIZES = tuple(range(1, 13))
 
 @dataclass(frozen=True)
 class Verdict:
-    """What ``instances`` random instances say. ``strict``: the share with a margin above 1e-6, for
-    inequalities, so that a claim cannot hold by being empty."""
+    """The result of a claim on ``instances`` random instances.
+
+    For an inequality, ``strict`` is the share of margins above 1e-6. It shows that the claim does not hold vacuously.
+    """
 
     instances: int
     worst: float
@@ -76,7 +77,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement, and ``margins``: a stream of arrays of relative margins, one number per instance."""
+    """One statement, and ``margins``: a stream of arrays with one relative margin per instance."""
 
     key: str
     label: str
@@ -89,26 +90,26 @@ class Claim:
         for batch in self.margins(rng, trials):
             instances += batch.size
             strict += int(np.count_nonzero(batch > 1e-6))
-            worst = float(np.minimum(worst, np.min(batch)))  # np.minimum keeps a NaN, min() may lose it
+            worst = float(np.minimum(worst, np.min(batch)))  # np.minimum keeps a NaN, which min() may lose
         return Verdict(instances, worst, None if self.identity else strict / instances)
 
 
 def _rates(rng: np.random.Generator, count: int) -> Array:
-    """Step sizes η from 1e-3 to 1e3."""
+    """Draw step sizes η from 1e-3 to 1e3."""
     return np.asarray(np.exp(rng.uniform(np.log(1e-3), np.log(1e3), count)))
 
 
 def _error(difference: ArrayLike, size: ArrayLike) -> Array:
-    """Minus the relative error; two zeros are equal."""
+    """Return minus the relative error, where two zeros are equal."""
     size = np.asarray(size, float)
     return np.asarray(-np.abs(np.asarray(difference, float)) / np.where(size > 0, size, 1.0))
 
 
-# E, the operator of asp:2
-
-
 def kl_solution(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """E of asp:2 maximises E[r] - KL/η: the gap to any other distribution is exactly a KL divergence (>= 0)."""
+    """Check that E of asp:2 maximizes E[r] - KL/η.
+
+    The gap to any other distribution is exactly a KL divergence (>= 0).
+    """
     for points, count in batches(trials, SIZES):
         prior, rate = random_mass(rng, count, points), np.exp(rng.uniform(-3, 3, count))
         value = rng.standard_normal((count, points))
@@ -119,8 +120,10 @@ def kl_solution(rng: np.random.Generator, trials: int) -> Iterator[Array]:
 
 
 def natural_gradient_solution(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """E of asp:2 is one natural-gradient step on softmax logits (no probability below 0.01, for the
-    pseudoinverse's sake)."""
+    """Check that E of asp:2 is one natural-gradient step on softmax logits.
+
+    No probability is below 0.01, because the pseudoinverse needs that.
+    """
     for points, count in batches(trials, SIZES):
         prior = rng.dirichlet(np.ones(points), count) * (1 - 0.01 * points) + 0.01
         value, rate = rng.standard_normal((count, points)), np.exp(rng.uniform(-3, 1, count))
@@ -129,25 +132,22 @@ def natural_gradient_solution(rng: np.random.Generator, trials: int) -> Iterator
 
 
 def projected_gradient(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """Theorem 1 for E = projected gradient, which asp:2 does not cover."""
+    """Check Theorem 1 for E = projected gradient, which asp:2 does not cover."""
     for points, count in batches(trials, SIZES):
         p = random_comonotone(rng, count, points, largest_g=10.0)
         after = reweight_by_projected_gradient(p.mass, p.g, _rates(rng, count))
         yield mean_gain(p.mass, after, p.f) / scale_of(p.f)
 
 
-# The lemmas
-
-
 def _split(rng: np.random.Generator, count: int, points: int) -> Array:
-    """Splits 0 = x_0 < x_1 < ... < x_n < 1."""
+    """Draw splits 0 = x_0 < x_1 < ... < x_n < 1."""
     gaps = rng.standard_exponential((count, points)) + 1e-3
     edges = np.cumsum(gaps, axis=-1)
     return np.concatenate([np.zeros((count, 1)), edges[:, :-1]], axis=-1) / edges[:, -1:]
 
 
 def increasing_inequality(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """lemma:dct_inc_R1: β = μ exp(x)/Z on a split of [0, 1], f increasing."""
+    """Check lemma:dct_inc_R1 for β = μ exp(x)/Z on a split of [0, 1] and increasing f."""
     for points, count in batches(trials, SIZES):
         mass, x = random_mass(rng, count, points), _split(rng, count, points)
         f = random_levels(rng, count, points, 10.0)
@@ -155,21 +155,27 @@ def increasing_inequality(rng: np.random.Generator, trials: int) -> Iterator[Arr
 
 
 def increasing_transport(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """lemma:dct_inc_R1: the coupling built by its induction satisfies eq:UTTC_R1."""
+    """Check that the coupling from the induction of lemma:dct_inc_R1 satisfies eq:UTTC_R1."""
     for points, count in batches(trials, SIZES):
         mass, x = random_mass(rng, count, points), _split(rng, count, points)
         yield -coupling_errors(coupling(mass, x), mass, x).worst
 
 
 def comonotone_inequality(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """lemma:dct_R1: co-monotone f and g, with ties, zero masses, single points and |g| up to 1e4."""
+    """Check lemma:dct_R1 for co-monotone f and g.
+
+    The instances include ties, zero masses, single points and |g| up to 1e4.
+    """
     for points, count in batches(trials, SIZES):
         p = random_comonotone(rng, count, points)
         yield mean_gain(p.mass, tilt(p.mass, p.g), p.f) / scale_of(p.f)
 
 
 def comonotone_transport(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """lemma:dct_R1: the coupling's marginals, sign and support; no unit of mass loses; and the gains add up."""
+    """Check the coupling of lemma:dct_R1: its marginals, sign and support.
+
+    No unit of mass loses, and the gains add up.
+    """
     for points, count in batches(trials, SIZES):
         p = random_comonotone(rng, count, points)
         gamma = coupling(p.mass, p.g, ties_by=p.f)
@@ -179,15 +185,17 @@ def comonotone_transport(rng: np.random.Generator, trials: int) -> Iterator[Arra
 
 
 def quantile_transport(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """The same existence by another road: the quantile coupling is upper-triangular too."""
+    """Check the same existence in another way: the quantile coupling is also upper-triangular."""
     for points, count in batches(trials, SIZES):
         p = random_comonotone(rng, count, points)
         yield -coupling_errors(quantile_coupling(p.mass, p.g), p.mass, p.g).worst
 
 
 def covariance_agrees(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """E_β[f] - E_μ[f] = Cov_μ(f, e^g) / E_μ[e^g], summed over pairs, for co-monotone and for unrelated f and
-    g alike."""
+    """Check E_β[f] - E_μ[f] = Cov_μ(f, e^g) / E_μ[e^g], summed over pairs.
+
+    It holds for co-monotone and for unrelated f and g.
+    """
     for points, count in batches(trials, SIZES):
         p = random_comonotone(rng, count, points)
         unrelated = rng.permuted(p.f, axis=-1) if rng.random() < 0.5 else p.f
@@ -199,7 +207,7 @@ GRIDS = ((2, 2), (3, 2), (4, 2), (2, 3), (3, 3))  # (points per axis, p)
 
 
 def grid_inequality(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """lemma:dct_Rp: the inequality on grids in two and three dimensions."""
+    """Check the inequality of lemma:dct_Rp on grids in two and three dimensions."""
     for choice, count in batches(trials, tuple(range(len(GRIDS)))):
         side, p = GRIDS[choice]
         problem = random_comonotone(rng, count, side**p)
@@ -207,7 +215,7 @@ def grid_inequality(rng: np.random.Generator, trials: int) -> Iterator[Array]:
 
 
 def grid_transport(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """lemma:dct_Rp: the coupling on grids, ``gamma[i1, .., ip, j1, .., jp]``."""
+    """Check the coupling of lemma:dct_Rp on grids, ``gamma[i1, .., ip, j1, .., jp]``."""
     for choice, count in batches(trials, tuple(range(len(GRIDS))), largest=1000):
         side, p = GRIDS[choice]
         problem = random_comonotone(rng, count, side**p)
@@ -218,12 +226,11 @@ def grid_transport(rng: np.random.Generator, trials: int) -> Iterator[Array]:
 
 
 def continuous(*dimensions: int) -> Callable[[np.random.Generator, int], Iterator[Array]]:
-    """thm:cts_R1, thm:cts_Rp: smooth random densities; f and g increasing functions of one random field, g
-    with jumps.
+    """Check thm:cts_R1 and thm:cts_Rp on smooth random densities.
 
-    Integrals are Gauss-Legendre sums, 8 nodes an axis. Their weights are positive, so each sum is itself the
-    integral of a probability measure on [0, 1]^p, and the inequality must hold for it to rounding, not merely
-    to the quadrature's accuracy.
+    f and g are increasing functions of one random field, and g has jumps. Integrals are Gauss-Legendre sums with 8
+    nodes per axis. Their weights are positive, so each sum is itself the integral of a probability measure on [0, 1]^p.
+    The inequality must therefore hold up to rounding, not only up to the quadrature's accuracy.
     """
 
     def margins(rng: np.random.Generator, trials: int) -> Iterator[Array]:
@@ -243,18 +250,15 @@ def continuous(*dimensions: int) -> Callable[[np.random.Generator, int], Iterato
     return margins
 
 
-# The theorems
-
-
 def theorem_1(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """thm:1st_gdi, θ frozen, on random co-monotone L_E and L_T, for η from 1e-3 to 1e3."""
+    """Check thm:1st_gdi with frozen θ on random co-monotone L_E and L_T, for η from 1e-3 to 1e3."""
     for points, count in batches(trials, SIZES):
         p = random_comonotone(rng, count, points, largest_g=10.0)
         yield target_gain(p.mass, p.g, p.f, _rates(rng, count)) / scale_of(p.f)
 
 
 def theorem_1_iterated(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """thm:1st_gdi applied eight times running: the smallest of the eight gains; the target never falls."""
+    """Check thm:1st_gdi applied eight times in a row: the smallest of the eight gains is not negative."""
     for points, count in batches(trials, SIZES):
         p = random_comonotone(rng, count, points, largest_g=10.0)
         prior, gains = p.mass, []
@@ -266,8 +270,10 @@ def theorem_1_iterated(rng: np.random.Generator, trials: int) -> Iterator[Array]
 
 
 def random_agents(rng: np.random.Generator, trials: int) -> Iterator[tuple[FiniteMDP, Array, Indices, Array]]:
-    """Random MDPs with four soft ε-greedy indices: (MDP, θ of every index, indices, P). Half are GDI-I, all
-    indices one θ, and half GDI-H, each index its own."""
+    """Draw random MDPs with four soft ε-greedy indices: (MDP, θ of every index, indices, P).
+
+    Half are GDI-I, where all indices have one θ. Half are GDI-H, where each index has its own.
+    """
     shapes = ((1, 2), (2, 2), (3, 3), (4, 3))
     for choice, count in batches(trials, tuple(range(2 * len(shapes))), largest=1000):
         states, actions = shapes[choice // 2]
@@ -279,21 +285,27 @@ def random_agents(rng: np.random.Generator, trials: int) -> Iterator[tuple[Finit
 
 
 def _follow(rng: np.random.Generator, f: Array) -> Array:
-    """A random L_E co-monotone with f, ties included: what a controller that only ranks returns may see."""
+    """Draw a random L_E that is co-monotone with f, including ties.
+
+    A controller that only ranks returns may see such values.
+    """
     rank = np.argsort(np.argsort(f, axis=-1), axis=-1)
     return np.take_along_axis(random_levels(rng, f.shape[0], f.shape[1], 10.0), rank, axis=-1)
 
 
 def theorem_1_mdp(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """thm:1st_gdi on MDPs: L_T = J exactly; L_E = J or any increasing function of it."""
+    """Check thm:1st_gdi on MDPs, with exact L_T = J and L_E = J or any increasing function of it."""
     for mdp, thetas, index, prior in random_agents(rng, trials):
-        value = own_returns(mdp, thetas, index)
+        value = per_index_returns(mdp, thetas, index)
         seen = value if rng.random() < 0.5 else _follow(rng, value)
         yield target_gain(prior, seen, value, _rates(rng, len(value))) / scale_of(value)
 
 
 def theorem_2_mdp(natural: bool) -> Callable[[np.random.Generator, int], Iterator[Array]]:
-    """thm:2nd_gdi on MDPs: f = G^η J of an exact gradient, or natural gradient, step per index."""
+    """Check thm:2nd_gdi on MDPs.
+
+    f = G^η J of an exact gradient step, or natural-gradient step, per index.
+    """
 
     def margins(rng: np.random.Generator, trials: int) -> Iterator[Array]:
         for mdp, thetas, index, prior in random_agents(rng, trials):
@@ -305,7 +317,7 @@ def theorem_2_mdp(natural: bool) -> Callable[[np.random.Generator, int], Iterato
 
 
 def performance_difference_lemma(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """lemma:perfdiff, from every start state, relative to the values compared."""
+    """Check lemma:perfdiff from every start state, relative to the compared values."""
     for states, count in batches(trials, (1, 2, 3, 5)):
         mdp = random_mdp(rng, count, states, 3)
         one, two = random_policy(rng, count, states, 3), random_policy(rng, count, states, 3)
@@ -315,7 +327,7 @@ def performance_difference_lemma(rng: np.random.Generator, trials: int) -> Itera
 
 
 def policy_gradient_theorem(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """The gradients all of the above uses, against the complex-step derivative of J in a random direction."""
+    """Check the gradients of this module against the complex-step derivative of J in a random direction."""
     step = 1e-30  # a complex step has no cancellation, so it may be this small
     for mdp, thetas, index, _ in random_agents(rng, trials):
         theta = thetas[:, 0]
@@ -323,8 +335,8 @@ def policy_gradient_theorem(rng: np.random.Generator, trials: int) -> Iterator[A
         shifted = cast(Array, theta + 1j * step * direction)
         exact = np.imag(returns(mdp, shifted, index)) / step
         ours = np.einsum("blskc,bskc->bl", return_gradients(mdp, theta, index), direction)
-        # The complex step loses the digits that a saturated softmax cancels, so rounding is relative to the
-        # largest slope that such values, temperatures and direction allow, not to the slope itself.
+        # The complex step loses the digits that a saturated softmax cancels. Rounding is therefore relative to the
+        # largest slope that these values, temperatures and direction allow, not to the slope itself.
         quality = np.abs(action_values(mdp.per_index(), policy(theta, index))).max(axis=(-2, -1))
         heat = index.epsilon * index.u1 + (1.0 - index.epsilon) * index.u2
         reach = np.abs(direction).sum(axis=(-3, -2, -1)) / (1.0 - mdp.discount)
@@ -332,21 +344,27 @@ def policy_gradient_theorem(rng: np.random.Generator, trials: int) -> Iterator[A
 
 
 def natural_gradient_is_advantage(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """For softmax tables F†∇J is A/(1-γ), up to a constant per state: the step of the remark after thm:2nd_gdi."""
+    """Check that for softmax tables F†∇J is A/(1-γ), up to a constant per state.
+
+    This is the step of the remark after thm:2nd_gdi.
+    """
     index = Indices.temperatures(1.0)
     for states, count in batches(trials, (1, 2, 3)):
         mdp, theta = random_mdp(rng, count, states, 3), rng.standard_normal((count, states, 1, 3))
         moved = natural_direction(fisher(mdp, theta, index), return_gradients(mdp, theta, index))[:, 0, :, 0]
         lead = advantages(mdp, policy(theta, index)[:, 0]) / (1.0 - mdp.discount)[:, None, None]
         gap = (moved - moved[..., :1]) - (lead - lead[..., :1])
-        # The advantage is a difference of values, so their size sets the rounding.
+        # The advantage is a difference of values, so their size determines the rounding.
         values = np.abs(state_values(mdp, policy(theta, index)[:, 0])).max(axis=-1) / (1.0 - mdp.discount)
         size = np.maximum(np.abs(lead).max(axis=(-2, -1)), values)
         yield _error(np.abs(gap).max(axis=(-2, -1)), size)
 
 
 def uniform_continuity(rng: np.random.Generator, trials: int) -> Iterator[Array]:
-    """asp:1 holds on every finite MDP, with a modulus: |V1 - V2| <= max|A| max_s ||π1 - π2||_1 / (1-γ)."""
+    """Check asp:1 on finite MDPs: |V1 - V2| <= max|A| max_s ||π1 - π2||_1 / (1-γ).
+
+    It holds on every finite MDP, with this modulus.
+    """
     for states, count in batches(trials, (1, 2, 3, 5)):
         mdp, one = random_mdp(rng, count, states, 3), random_policy(rng, count, states, 3)
         mix = np.exp(rng.uniform(np.log(1e-6), 0.0, (count, 1, 1)))

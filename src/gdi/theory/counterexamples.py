@@ -1,4 +1,4 @@
-"""One assumption dropped at a time, and the smallest example on which the conclusion then fails, found by search."""
+"""Searches that drop one assumption and find the smallest example where the conclusion fails."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import numpy as np
 
 from gdi.theory.mdp import FiniteMDP
 from gdi.theory.measures import Array, co_monotone, covariance_gain, mean, mean_gain, scale_of, tilt
-from gdi.theory.monotonicity import improvement_rates, own_returns, own_step, suggested_value
+from gdi.theory.monotonicity import improvement_rates, per_index_returns, per_index_step, suggested_value
 from gdi.theory.operators import improve, reweight, reweight_by_softmax_gradient
 from gdi.theory.policies import Indices, return_gradients, returns
 from gdi.theory.sampling import random_comonotone, random_unrelated
 from gdi.theory.search import (
-    CLEAR,
+    CLEAR_MARGIN,
     Counterexample,
     Search,
     first_failure,
-    numbers,
     shared_agents,
     simplices,
+    to_plain,
     two_armed,
     with_rate,
 )
 
 
 def without_comonotonicity(rng: np.random.Generator, trials: int) -> Counterexample:
-    """asp:3 dropped from lemma:dct_R1 and thm:1st_gdi: E may lower the target."""
+    """Drop asp:3 from lemma:dct_R1 and thm:1st_gdi: E may lower the target."""
 
     def candidates() -> Iterator[Counterexample]:
         for points in (1, 2, 3):
@@ -42,24 +42,26 @@ def without_comonotonicity(rng: np.random.Generator, trials: int) -> Counterexam
                             "E_after[L_T] >= E_before[L_T]",
                             float(mean(after, f)),
                             float(mean(mass, f)),
-                            {"P": numbers(mass), "L_E": numbers(g), "L_T": numbers(f), "eta": 1.0},
+                            {"P": to_plain(mass), "L_E": to_plain(g), "L_T": to_plain(f), "eta": 1.0},
                         )
 
     problem = random_unrelated(rng, trials, 4)
     gain = covariance_gain(problem.mass, problem.f, problem.g) / scale_of(problem.f)
-    return with_rate(first_failure(candidates()), gain < -CLEAR)
+    return with_rate(first_failure(candidates()), gain < -CLEAR_MARGIN)
 
 
 def without_second_order_comonotonicity(rng: np.random.Generator, trials: int) -> Counterexample:
-    """asp:4 dropped from thm:2nd_gdi, in the most natural way: L_E = J, the return itself. A good policy has
-    little left to gain."""
+    """Drop asp:4 from thm:2nd_gdi in the most natural way: L_E = J, the return itself.
+
+    A good policy has little left to gain.
+    """
 
     def candidates() -> Iterator[Counterexample]:
         for u in ((0.0, 1.0), (1.0, 2.0), (1.0, 3.0)):
             mdp, index = two_armed(u)
             for x, eta in product((0.0, 1.0, 2.0, 3.0), (1.0, 4.0, 16.0)):
                 theta, prior = np.full((2, 1, 1, 2), [0.0, x]), np.full(2, 0.5)
-                value, rate = own_returns(mdp, theta, index), improvement_rates(mdp, theta, index, 0.1)
+                value, rate = per_index_returns(mdp, theta, index), improvement_rates(mdp, theta, index, 0.1)
                 yield Counterexample(
                     "asp:4",
                     "co-monotonicity of L_E and G L_T (here L_E = J)",
@@ -71,22 +73,24 @@ def without_second_order_comonotonicity(rng: np.random.Generator, trials: int) -
                         "u = 1/tau of the indices": list(u),
                         "logits": [0.0, x],
                         "eta": eta,
-                        "J = L_E": numbers(value),
-                        "G J": numbers(rate),
+                        "J = L_E": to_plain(value),
+                        "G J": to_plain(rate),
                     },
                 )
 
     mdp, theta, index, prior = shared_agents(rng, trials)
     spread = np.repeat(theta[:, None], index.u1.shape[-1], axis=1)
-    value, rate = own_returns(mdp, spread, index), improvement_rates(mdp, spread, index, 0.01)
+    value, rate = per_index_returns(mdp, spread, index), improvement_rates(mdp, spread, index, 0.01)
     gain = mean_gain(prior, reweight(prior, value, np.ones(trials)), rate) / scale_of(rate)
     return with_rate(first_failure(candidates()), gain < -1e-9)
 
 
 def other_controller(rng: np.random.Generator, trials: int) -> Counterexample:
-    """asp:2 dropped: E is the plain gradient in softmax logits. It moves an index by its own probability, so
-    a rare good index loses to a common fair one. Needs three points: on two, f is an increasing affine
-    function of L_E, which E does raise."""
+    """Drop asp:2: E is the plain gradient in softmax logits.
+
+    It moves an index in proportion to its own probability, so a rare good index loses to a common fair one. The example
+    needs three points. On two points f is an increasing affine function of L_E, which E does raise.
+    """
 
     def candidates() -> Iterator[Counterexample]:
         for points in (1, 2, 3):
@@ -104,11 +108,11 @@ def other_controller(rng: np.random.Generator, trials: int) -> Counterexample:
                             float(mean(after, f)),
                             float(mean(mass, f)),
                             {
-                                "P": numbers(mass),
-                                "L_E": numbers(g),
-                                "L_T": numbers(f),
+                                "P": to_plain(mass),
+                                "L_E": to_plain(g),
+                                "L_T": to_plain(f),
                                 "eta": 4.0,
-                                "P after": numbers(after),
+                                "P after": to_plain(after),
                             },
                         )
 
@@ -119,11 +123,11 @@ def other_controller(rng: np.random.Generator, trials: int) -> Counterexample:
 
 
 def moving_theta(rng: np.random.Generator, trials: int) -> Counterexample:
-    """thm:1st_gdi as printed: P moves by L_E at θ(t), the target is taken at θ(t+1) = T(θ(t)).
+    """Test thm:1st_gdi as printed: P moves by L_E at θ(t), but the target is taken at θ(t+1) = T(θ(t)).
 
-    Here L_E = L_T = J, so asp:3 holds at *every* θ, and T is an exact gradient step. At the left of x = 0 a
-    cold policy is worse than a uniform one, at the right it is better; E votes before the step, the theorem
-    counts after it.
+    Here L_E = L_T = J, so asp:3 holds at *every* θ, and T is an exact gradient step. To the left of x = 0 a cold policy
+    is worse than a uniform one, and to the right it is better. E decides before the step, but the theorem evaluates
+    after it.
     """
 
     def candidates() -> Iterator[Counterexample]:
@@ -145,12 +149,12 @@ def moving_theta(rng: np.random.Generator, trials: int) -> Counterexample:
                         "MDP": "one state, two actions paying 0 and 1",
                         "u = 1/tau of the indices": list(u),
                         "logits(t)": [0.0, x],
-                        "logits(t+1)": numbers(moved[0, 0]),
+                        "logits(t+1)": to_plain(moved[0, 0]),
                         "step of T": step,
                         "eta": eta,
-                        "J(t) = L_E = L_T": numbers(before),
-                        "J(t+1) = L_T": numbers(values),
-                        "P(t+1)": numbers(after),
+                        "J(t) = L_E = L_T": to_plain(before),
+                        "J(t+1) = L_T": to_plain(values),
+                        "P(t+1)": to_plain(after),
                     },
                 )
 
@@ -162,8 +166,10 @@ def moving_theta(rng: np.random.Generator, trials: int) -> Counterexample:
 
 
 def moving_theta_second_order(rng: np.random.Generator, trials: int) -> Counterexample:
-    """thm:2nd_gdi as printed: the same slip, with the improvement rate G^η J as L_E and as f (asp:4 holds at
-    every θ)."""
+    """Test thm:2nd_gdi as printed, which has the same error.
+
+    L_E and f are the improvement rate G^η J, and asp:4 holds at every θ.
+    """
 
     def candidates() -> Iterator[Counterexample]:
         for u in ((0.0, 1.0), (1.0, 2.0), (1.0, 3.0)):
@@ -184,11 +190,11 @@ def moving_theta_second_order(rng: np.random.Generator, trials: int) -> Countere
                         "MDP": "one state, two actions paying 0 and 1",
                         "u = 1/tau of the indices": list(u),
                         "logits(t)": [0.0, x],
-                        "logits(t+1)": numbers(moved[0, 0]),
+                        "logits(t+1)": to_plain(moved[0, 0]),
                         "step of T": step,
                         "eta": eta,
-                        "G J(t) = L_E": numbers(before),
-                        "G J(t+1)": numbers(values),
+                        "G J(t) = L_E": to_plain(before),
+                        "G J(t+1)": to_plain(values),
                     },
                 )
 
@@ -201,8 +207,10 @@ def moving_theta_second_order(rng: np.random.Generator, trials: int) -> Countere
 
 
 def two_rooms(pay: float, prize: float) -> FiniteMDP:
-    """In room 0 left pays ``pay`` and ends, right leads to room 1; there left pays 0 and right pays
-    ``prize``; 2 is the end."""
+    """Return an MDP with two rooms; state 2 is the end.
+
+    In room 0, left pays ``pay`` and ends, and right leads to room 1. In room 1, left pays 0 and right pays ``prize``.
+    """
     transition, reward = np.zeros((3, 2, 3)), np.zeros((3, 2))
     transition[0, 0, 2] = transition[0, 1, 1] = 1.0
     transition[1, :, 2] = transition[2, :, 2] = 1.0
@@ -211,12 +219,13 @@ def two_rooms(pay: float, prize: float) -> FiniteMDP:
 
 
 def shared_step(rng: np.random.Generator, trials: int) -> Counterexample:
-    """The remark after thm:2nd_gdi, "the expected improvement of T is higher", for the T that GDI-I really
-    takes: one step for all indices, along the mean gradient. asp:4 holds (L_E = G L_T), yet E can lower the
-    improvement: gradients of two indices may oppose each other, and moving P towards the steeper one first
-    cancels them.
+    """Test "the expected improvement of T is higher" for the T that GDI-I really takes.
 
-    The policy is wrong in the second room, so a cold index should go left in the first room, and a warm one
+    This is the remark after thm:2nd_gdi. GDI-I takes one step for all indices, along the mean gradient. asp:4 holds
+    (L_E = G L_T), yet E can lower the improvement. The gradients of two indices may oppose each other, and moving P
+    toward the steeper one first cancels them.
+
+    The policy is wrong in the second room. A cold index should therefore go left in the first room, and a warm one
     right.
     """
     eta_t = 0.01
@@ -243,15 +252,15 @@ def shared_step(rng: np.random.Generator, trials: int) -> Counterexample:
                         "MDP": f"left pays 1 and ends, right enters a room that pays 0 or {prize}; γ = 0.9",
                         "u = 1/tau of the indices": list(u),
                         "logits": {"room 1": [0.0, 0.0], "room 2": [lean, 0.0]},
-                        "G J = L_E": numbers(rate),
-                        "P(t)": numbers(prior),
-                        "P(t+1)": numbers(after),
+                        "G J = L_E": to_plain(rate),
+                        "P(t)": to_plain(prior),
+                        "P(t+1)": to_plain(after),
                         "eta": eta,
                     },
                 )
 
-    # At random instances in the limit of a small step: G L_T is the squared gradient, T improves by that of
-    # the mean gradient.
+    # On random instances the step is infinitesimal. G L_T is then the squared gradient, and T improves by the squared
+    # mean gradient.
     mdp, theta, index, prior = shared_agents(rng, trials)
     gradient = return_gradients(mdp, theta, index).reshape(*prior.shape, -1)
     steepness = np.sum(gradient**2, axis=-1)
@@ -261,9 +270,11 @@ def shared_step(rng: np.random.Generator, trials: int) -> Counterexample:
 
 
 def suggested_controller_with_plain_gradient(rng: np.random.Generator, trials: int) -> Counterexample:
-    """asp:4 for the L_E the paper suggests, the expected advantage after π exp(εA): it follows the
-    improvement of a *natural* gradient step, while asp:4 prints a plain one; then the two need not be
-    co-monotone, and Theorem 2 does not apply."""
+    """Test asp:4 for the L_E that the paper suggests, the expected advantage after π exp(εA).
+
+    That L_E follows the improvement of a *natural* gradient step, but asp:4 prints a plain one. The two need not be
+    co-monotone, and then Theorem 2 does not apply.
+    """
 
     def candidates() -> Iterator[Counterexample]:
         for rewards, logits, u in product(
@@ -284,27 +295,27 @@ def suggested_controller_with_plain_gradient(rng: np.random.Generator, trials: i
                     "MDP": f"one state, three actions paying {list(rewards)}",
                     "u = 1/tau of the indices": list(u),
                     "logits": list(logits),
-                    "L_E / epsilon": numbers(value),
-                    "G J, plain gradient": numbers(plain),
-                    "G J, natural gradient": numbers(improvement_rates(mdp, thetas, index, 0.01, natural=True)),
+                    "L_E / epsilon": to_plain(value),
+                    "G J, plain gradient": to_plain(plain),
+                    "G J, natural gradient": to_plain(improvement_rates(mdp, thetas, index, 0.01, natural=True)),
                 },
             )
 
     mdp, theta, index, _ = shared_agents(rng, trials, states=1, actions=3, indices=2)
     spread = np.repeat(theta[:, None], 2, axis=1)
     value = suggested_value(mdp, spread, index, 1e-3)
-    plain = np.sum(own_step(mdp, spread, index, natural=False) ** 2, axis=(-3, -2, -1))
+    plain = np.sum(per_index_step(mdp, spread, index, natural=False) ** 2, axis=(-3, -2, -1))
     return with_rate(first_failure(candidates()), ~co_monotone(value, plain))
 
 
 def pairwise_threshold(rng: np.random.Generator, trials: int) -> Counterexample:
-    r"""asp:4 as printed chooses η₀ *after* the pair λ₁, λ₂. On an infinite Λ no η may serve all pairs, and
-    Theorem 2, which needs one η for all, fails for every η.
+    r"""Test asp:4 as printed, which chooses η₀ *after* the pair λ₁, λ₂.
 
-    :math:`\mathcal{L}_\mathcal{T}(0, \theta) = \theta` and
-    :math:`\mathcal{L}_\mathcal{T}(n, \theta) = \tanh(2n\theta)/n` at θ = 0 have gradients 1 and 2.
-    :math:`\mathcal{L}_\mathcal{E} = 0` and 1 agrees with :math:`G^\eta` for every η below some :math:`\eta_n`
-    of order 1/n.
+    On an infinite Λ possibly no η serves all pairs. Theorem 2 needs one η for all, so it then fails for every η.
+
+    :math:`\mathcal{L}_\mathcal{T}(0, \theta) = \theta` and :math:`\mathcal{L}_\mathcal{T}(n, \theta) =
+    \tanh(2n\theta)/n` have the gradients 1 and 2 at θ = 0. :math:`\mathcal{L}_\mathcal{E} = 0` and 1 agrees with
+    :math:`G^\eta` for every η below some :math:`\eta_n` of order 1/n.
     """
 
     def rate(n: int, eta: float) -> float:
@@ -325,15 +336,15 @@ def pairwise_threshold(rng: np.random.Generator, trials: int) -> Counterexample:
                 "L_T(0, θ), L_T(n, θ) at θ = 0": "θ, tanh(2nθ)/n",
                 "eta": eta,
                 "indices 0 and n, n": n,
-                "G L_T": numbers(values),
-                "G L_T of the same pair at eta / 100": numbers([rate(0, eta / 100), rate(n, eta / 100)]),
+                "G L_T": to_plain(values),
+                "G L_T of the same pair at eta / 100": to_plain([rate(0, eta / 100), rate(n, eta / 100)]),
             },
         )
 
     found = first_failure(example(0.1, n) for n in range(1, 10_000))
-    # For any η, however small, some n fails: measured over random η.
+    # For any η, however small, some n fails. This is measured over random η.
     etas = np.exp(rng.uniform(np.log(1e-6), 0.0, trials))
-    return with_rate(found, np.array([example(eta, int(4 / eta)).margin < -CLEAR for eta in etas]))
+    return with_rate(found, np.array([example(eta, int(4 / eta)).margin < -CLEAR_MARGIN for eta in etas]))
 
 
 SEARCHES: dict[str, Search] = {

@@ -1,6 +1,6 @@
-"""Three pictures of the theory: the coupling, P_Λ over iterations, and learning with and without E.
+"""Three figures of the theory: the coupling, P_Λ over iterations, and learning with and without E.
 
-matplotlib is imported only here, and only when a picture is drawn.
+matplotlib is imported only here, and only when a figure is drawn.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdi.errors import UserError, install_extra
+from gdi.errors import UserError, install_hint
 from gdi.theory.learning import Comparison
 from gdi.theory.transport import coupling
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 NAMES = ("theory-coupling.png", "theory-index-distribution.png", "theory-learning.png")
 
-# Okabe and Ito's colours, distinct under the common colour blindnesses.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
+# Okabe and Ito's colors are distinct for all common types of color blindness.
+BLUE, ORANGE, GREEN, GRAY = "#0072B2", "#D55E00", "#009E73", "#666666"
 
 TITLES = {
     "helps": "E sees the return: it wins",
@@ -30,26 +30,27 @@ TITLES = {
 }
 
 
-def refuse_to_overwrite(directory: Path) -> None:
-    """Raise before any work is done: matplotlib missing, no directory can be made, or a picture already there."""
+def check_can_draw(directory: Path) -> None:
+    """Raise UserError before any work if the figures cannot be drawn.
+
+    Reasons are that matplotlib is missing, that the directory cannot be created, or that a figure already exists.
+    """
     if find_spec("matplotlib") is None:
-        raise UserError(f"--figures needs matplotlib: {install_extra('report')}.")
+        raise UserError(f"--figures needs matplotlib: {install_hint('report')}.")
     if directory.exists() and not directory.is_dir():
-        raise UserError(f"--figures {directory} is a file, not a directory.")
+        raise UserError(f"--figures {directory} is a file: name a directory.")
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"--figures {directory} cannot be made: {error.strerror}.") from None
+        raise UserError(f"--figures {directory} cannot be created: {error.strerror}.") from None
     for name in NAMES:
         if (directory / name).exists():
-            raise UserError(
-                f"{directory / name} exists already; --figures does not overwrite: move it or name another place."
-            )
+            raise UserError(f"{directory / name} already exists: move it, or pass another directory to --figures.")
 
 
 def draw_all(directory: Path, learning: tuple[Comparison, ...]) -> list[Path]:
-    """Draw and save the three figures; returns their paths."""
-    refuse_to_overwrite(directory)
+    """Draw and save the three figures; return their paths."""
+    check_can_draw(directory)
     directory.mkdir(parents=True, exist_ok=True)
     plain = [run for run in learning if not run.setting.natural]
     paths = [directory / name for name in NAMES]
@@ -60,7 +61,7 @@ def draw_all(directory: Path, learning: tuple[Comparison, ...]) -> list[Path]:
 
 
 def _figure(columns: int, height: float = 3.6) -> tuple[Figure, Any]:
-    # The object interface: no pyplot, so no global state and no display.
+    # The object interface, unlike pyplot, needs no global state and no display.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -73,7 +74,7 @@ def _figure(columns: int, height: float = 3.6) -> tuple[Figure, Any]:
 
 
 def coupling_figure() -> Figure:
-    """The transport of lemma:dct_R1 on ten points: upper-triangular in the order of g, not in that of x."""
+    """Plot the transport of lemma:dct_R1 on ten points: upper-triangular in the order of g, not of x."""
     from matplotlib.colors import PowerNorm
 
     figure, (in_space, in_order) = _figure(2, 4.3)
@@ -83,7 +84,7 @@ def coupling_figure() -> Figure:
     g = np.array([0.0, 1.6, 0.4, 2.0, 0.8, 0.2, 1.2, 1.8, 0.6, 1.0])
     gamma = coupling(mass, g)
     order = np.argsort(g)
-    # Most entries are small; a square-root scale shows them all.
+    # Most entries are small, so a square-root scale shows them all.
     norm = PowerNorm(0.5, vmin=0.0, vmax=float(gamma.max()))
     for axis, matrix, ranks, label in (
         (in_space, gamma, x, "points in the order of x"),
@@ -102,13 +103,13 @@ def coupling_figure() -> Figure:
 
 
 def index_distribution_figure(runs: list[Comparison]) -> Figure:
-    """P_Λ over the iterations of E: which degree of exploration each setting ends with."""
+    """Plot P_Λ over the iterations of E: the degree of exploration with which each setting ends."""
     figure, axes = _figure(len(runs))
-    colours = (BLUE, GREEN, ORANGE)
+    colors = (BLUE, GREEN, ORANGE)
     for axis, run in zip(np.atleast_1d(axes), runs, strict=True):
         weights = run.with_e.weights
         names = [f"ε = {value:g}" for value in run.setting.index.epsilon]
-        axis.stackplot(np.arange(1, len(weights) + 1), weights.T, labels=names, colors=colours, alpha=0.85)
+        axis.stackplot(np.arange(1, len(weights) + 1), weights.T, labels=names, colors=colors, alpha=0.85)
         axis.set_xscale("log")
         axis.set_xlim(1, len(weights))
         axis.set_ylim(0, 1)
@@ -121,16 +122,19 @@ def index_distribution_figure(runs: list[Comparison]) -> Figure:
 
 
 def learning_figure(runs: list[Comparison]) -> Figure:
-    """The target of T (solid: the mean return over P_Λ) and the best index (dashed), with and without E."""
+    """Plot the target of T (solid, the mean return over P_Λ) and the best index (dashed).
+
+    Each is shown with and without E.
+    """
     figure, axes = _figure(len(runs))
     for axis, run in zip(np.atleast_1d(axes), runs, strict=True):
-        for label, colour, one in (("with E", BLUE, run.with_e), ("without E", ORANGE, run.without_e)):
-            axis.plot(one.target, color=colour, label=f"{label}: target of T")
-            axis.plot(one.best, color=colour, linestyle="--", linewidth=1.2, label=f"{label}: best index")
+        for label, color, one in (("with E", BLUE, run.with_e), ("without E", ORANGE, run.without_e)):
+            axis.plot(one.target, color=color, label=f"{label}: target of T")
+            axis.plot(one.best, color=color, linestyle="--", linewidth=1.2, label=f"{label}: best index")
         axis.set_title(TITLES[run.setting.name], fontsize=9.5)
         axis.set_xlabel("iteration")
         axis.set_ylim(0, 4.2)
-        axis.grid(color=GREY, alpha=0.2)
+        axis.grid(color=GRAY, alpha=0.2)
     np.atleast_1d(axes)[0].set_ylabel("exact expected return")
     np.atleast_1d(axes)[0].legend(loc="lower right", fontsize=8.5)
     return figure

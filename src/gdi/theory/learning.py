@@ -1,24 +1,15 @@
-r"""Algorithm 1 (alg:GDI) run to the end on a tabular MDP from exact gradients: no sampling, so no noise to
-hide behind.
+r"""Algorithm 1 (alg:GDI) as complete runs on a tabular MDP, with exact gradients and no noise.
 
-One corridor, three runs each of 600 iterations, same T, same start. A small reward (the *lure*) waits two
-steps to the left, a large one six steps to the right; the policy starts out leaning left. Λ holds three
-degrees of exploration.
+The MDP is a corridor. A small reward (the *lure*) is two steps to the left, a large one six steps to the right. The
+policy starts with a preference for left, and Λ holds three degrees of exploration. Each setting runs 600 iterations
+with the same T and the same start:
 
-=========  ========================  =====================================
-========================================= setting    what E maximises          assumptions
-       outcome
-=========  ========================  =====================================
-========================================= helps      the return J              asp:2, asp:3 hold at every θ
-       E explores, then exploits: it wins clipped    J of rewards clipped to 1  asp:3 violated
-               E never explores: it loses to no E
-trap       the return J, bigger lure  asp:2, asp:3 hold at every θ           E exploits the lure at once: it
-loses
-=========  ========================  =====================================
-=========================================
+- ``helps``: E maximizes the return J. asp:2 and asp:3 hold at every θ. E explores, then exploits, and wins.
+- ``clipped``: E maximizes J of rewards clipped to 1, which violates asp:3. E never explores and loses to no E.
+- ``trap``: E maximizes the return J with a bigger lure. asp:2 and asp:3 hold at every θ. E exploits the lure at once
+  and loses.
 
-The third line is no contradiction. Theorem 1 compares two *targets at one θ*; it says nothing of the θ
-reached later.
+The third setting is not a contradiction. Theorem 1 compares two *targets at one θ* and says nothing about later θ.
 """
 
 from __future__ import annotations
@@ -30,15 +21,17 @@ import numpy as np
 
 from gdi.theory.mdp import FiniteMDP
 from gdi.theory.measures import Array, co_monotone, mean, mean_gain
-from gdi.theory.operators import identity, improve, improve_naturally, reweight
+from gdi.theory.operators import identity, improve, improve_natural, reweight
 from gdi.theory.policies import Indices, returns
 
 
 def corridor(
     length: int = 8, start: int = 2, lure: float = 1.0, prize: float = 5.0, discount: float = 0.95
 ) -> FiniteMDP:
-    """Cells 0..length-1; left out of cell 0 pays ``lure`` and ends, right out of the last cell pays ``prize``
-    and ends."""
+    """Return a corridor with cells 0..length-1.
+
+    Moving left out of cell 0 pays ``lure`` and ends. Moving right out of the last cell pays ``prize`` and ends.
+    """
     end = length
     transition, reward = np.zeros((length + 1, 2, length + 1)), np.zeros((length + 1, 2))
     for cell in range(length):
@@ -53,8 +46,10 @@ def corridor(
 
 @dataclass(frozen=True)
 class Setting:
-    """A learning problem: T maximises the return of ``mdp``, E that of ``seen_by_e`` (the same, unless asp:3
-    is to break)."""
+    """A learning problem: T maximizes the return of ``mdp``, and E that of ``seen_by_e``.
+
+    The two MDPs are the same unless asp:3 is meant to break.
+    """
 
     name: str
     mdp: FiniteMDP
@@ -69,9 +64,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Run:
-    r"""One run. Per iteration: the target :math:`\mathcal{L}_\mathcal{T}(\mathcal{P}^{(t)}, \theta^{(t)})`,
-    the return of the best index and :math:`\mathcal{P}^{(t)}`; then whether asp:3 held there, and Theorem 1's
-    gain with θ frozen and with θ moving as printed."""
+    r"""One run, with values per iteration.
+
+    The values are the target :math:`\mathcal{L}_\mathcal{T}(\mathcal{P}^{(t)}, \theta^{(t)})`, the return of the best
+    index, :math:`\mathcal{P}^{(t)}`, whether asp:3 held, and Theorem 1's gain. The gain is given with θ frozen and with
+    θ moving as printed.
+    """
 
     target: Array
     best: Array
@@ -85,12 +83,15 @@ OperatorE = Callable[[Array, Array, float], Array]
 
 
 def iterate(setting: Setting, operators_e: tuple[OperatorE, ...]) -> tuple[Run, ...]:
-    r"""alg:GDI, once for each E, side by side: :math:`\theta^{(t+1)} = \mathcal{T}(\theta^{(t)}, \mathcal{P}^{(t)})`
-    and :math:`\mathcal{P}^{(t+1)} = \mathcal{E}(\mathcal{P}^{(t)}, \theta^{(t)})`. Arrays are ``[E, ...]``."""
+    r"""Run alg:GDI once for each E; arrays are ``[E, ...]``.
+
+    The updates are :math:`\theta^{(t+1)} = \mathcal{T}(\theta^{(t)}, \mathcal{P}^{(t)})` and :math:`\mathcal{P}^{(t+1)}
+    = \mathcal{E}(\mathcal{P}^{(t)}, \theta^{(t)})`.
+    """
     count = len(operators_e), setting.index.u1.shape[-1]
     theta = np.broadcast_to(setting.theta, (count[0], *setting.theta.shape))
     weights = np.full(count, 1.0 / count[1])
-    operator_t = improve_naturally if setting.natural else improve
+    operator_t = improve_natural if setting.natural else improve
     values = returns(setting.mdp, theta, setting.index)
     history: list[tuple[Array, ...]] = []
     for _ in range(setting.iterations + 1):
@@ -118,25 +119,29 @@ def iterate(setting: Setting, operators_e: tuple[OperatorE, ...]) -> tuple[Run, 
 def _setting(name: str, lure: float, clipped: bool) -> Setting:
     mdp = corridor(lure=lure)
     theta = np.zeros((9, 1, 2))
-    theta[:, 0, 0] = 1.5  # leans left, towards the lure
+    theta[:, 0, 0] = 1.5  # prefers left, toward the lure
     seen = mdp.with_reward(np.clip(mdp.reward, -1.0, 1.0)) if clipped else mdp
     return Setting(name, mdp, seen, Indices.explorers(0.0, 0.5, 0.9), theta)
 
 
 def helps() -> Setting:
-    """Exploring pays at the start, exploiting later; E follows."""
+    """Return the setting where exploring pays at the start and exploiting later, and E follows."""
     return _setting("helps", lure=1.0, clipped=False)
 
 
 def clipped() -> Setting:
-    """As ``helps``, but E sees rewards clipped to [-1, 1], so the far prize is worth no more than the lure:
-    asp:3 breaks."""
+    """Return ``helps`` with the rewards that E sees clipped to [-1, 1].
+
+    The far prize is then worth no more than the lure, so asp:3 breaks.
+    """
     return _setting("clipped", lure=1.0, clipped=True)
 
 
 def trap() -> Setting:
-    """As ``helps`` with a lure of 1.5: the greedy index returns most at the start, and E starves the one that
-    would learn."""
+    """Return ``helps`` with a lure of 1.5.
+
+    The greedy index returns most at the start, and E starves the one that would learn.
+    """
     return _setting("trap", lure=1.5, clipped=False)
 
 
@@ -145,14 +150,14 @@ SETTINGS = (helps, clipped, trap)
 
 @dataclass(frozen=True)
 class Comparison:
-    """With and without E on one setting."""
+    """The runs with and without E on one setting."""
 
     setting: Setting
     with_e: Run
     without_e: Run
 
     def advantage(self) -> tuple[float, float]:
-        """How much larger with E, averaged over the run: the target, and the return of the best index."""
+        """Return how much E adds to the target and to the return of the best index, averaged over the run."""
         return (
             float(np.mean(self.with_e.target - self.without_e.target)),
             float(np.mean(self.with_e.best - self.without_e.best)),

@@ -1,4 +1,4 @@
-"""The algorithms the paper classifies, described as it describes them, and as published where that differs."""
+"""The algorithms that the paper classifies, as it describes them, and as published if that differs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from gdi.theory.taxonomy import (
     weighted_archive,
 )
 
-#: What the paper says (section "Systematization of GDI" and tab:ablation_setting); ``classify`` never sees
-#: this.
+# The paper's classes (section "Systematization of GDI" and tab:ablation_setting), which ``classify`` never sees.
 PAPER_CLASS = {
     "DQN": "GDI-I^0 w/o E",
     "Rainbow": "GDI-I^0 w/o E",
@@ -43,7 +42,7 @@ PAPER_CLASS = {
 
 @dataclass(frozen=True)
 class Deviation:
-    """An algorithm as published, where the paper describes it otherwise, and why that matters."""
+    """An algorithm as published, if the paper describes it differently, and why that matters."""
 
     published: Algorithm
     reason: str
@@ -55,7 +54,7 @@ def _single(name: str) -> Algorithm:
 
 
 def _many_epsilons(name: str, actors: int = 256) -> Algorithm:
-    """ε_l = 0.4^(1 + 7 l/(L-1)), one per actor, never changed."""
+    """Describe actors with fixed ε_l = 0.4^(1 + 7 l/(L-1)), one per actor."""
     values = tuple(0.4 ** (1 + 7 * actor / (actors - 1)) for actor in range(actors))
     words = (f"{actors} values of ε", "one θ", "uniform", "identity")
     return Algorithm(name, (Axis("epsilon", values),), shared, uniform, identity, words)
@@ -68,7 +67,7 @@ def laser(learners: int = 4) -> Algorithm:
 
 
 def pbt(searched: int, members: int = 4) -> Algorithm:
-    """PBT over n hyperparameters: GDI-H^(n+1), the population index being one more axis."""
+    """Describe PBT over n hyperparameters: GDI-H^(n+1), because the population index is one more axis."""
     axes = tuple(Axis(f"h{i}", (0.1, 1.0, 10.0)) for i in range(searched))
     member = Axis("member", tuple(float(i) for i in range(members)))
     words = ("n hyperparameters x K members", "θ per member", "uniform", "per-member search")
@@ -77,13 +76,16 @@ def pbt(searched: int, members: int = 4) -> Algorithm:
 
 
 def _beta_gamma(name: str) -> Algorithm:
-    """As the paper has NGU and Agent57: a product of β and γ, one θ, a UCB bandit."""
+    """Describe NGU and Agent57 as the paper does: a product of β and γ, one θ, a UCB bandit."""
     axes = (Axis("beta", (0.0, 0.1, 0.2, 0.3)), Axis("gamma", (0.99, 0.995, 0.997)))
     return Algorithm(name, axes, shared, uniform, bandit, ("β x γ", "one θ", "uniform", "UCB bandit"))
 
 
 def go_explore() -> Algorithm:
-    """Λ = {τ}, the time to switch from exploring to robustifying; the index decides which model acts."""
+    """Describe Go-Explore: Λ = {τ}, the time to switch from exploring to robustifying.
+
+    The index decides which model acts.
+    """
 
     def families(point: Point) -> frozenset[str]:
         return frozenset({"theta_explore" if point[0] > 0 else "theta_robustify"})
@@ -111,7 +113,7 @@ def ngu_as_published() -> Algorithm:
 
 def agent57_as_published() -> Algorithm:
     def families(point: Point) -> frozenset[str]:
-        # Q = Q(θ^e) + β_j Q(θ^i), and β_0 = 0.
+        # Agent57 uses Q = Q(θ^e) + β_j Q(θ^i), and β_0 = 0.
         return frozenset({"theta_e"}) if point[0] == 0 else frozenset({"theta_e", "theta_i"})
 
     words = ("32 pairs (β, γ)", "θe, and θi if β > 0", "uniform", "UCB bandit")
@@ -127,6 +129,6 @@ DEVIATIONS: tuple[Deviation, ...] = (
     Deviation(
         agent57_as_published(),
         "the bandit's arms are the tied pairs j, one axis; and the intrinsic network θi has no weight at β_0 = 0, "
-        "which by the reading that makes GDI-H^3 heterogeneous makes Agent57 so too.",
+        "which by the reading that makes GDI-H^3 heterogeneous makes Agent57 heterogeneous as well.",
     ),
 )

@@ -1,9 +1,8 @@
-"""The class of our own presets, measured on the live objects a config builds, so that descriptions cannot
-drift.
+"""The class of our own presets, measured on the objects that a config builds.
 
-Λ comes from the config's index space, P⁰ and E from its controller, run: which components of λ its proposals
-vary on, and whether its proposals change with the returns it is shown. Θ comes from the learner, which says which
-families of variables have weight under a λ.
+Λ comes from the config's index space. P⁰ and E come from its controller by running it: which components of λ its
+proposals vary on, and whether they change with the returns that it observes. Θ comes from the learner, which reports
+the families of variables with weight under a λ.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ DRAWS = 200
 
 
 def proposals(config: Config, seed: int, episode_returns: tuple[float, ...] = ()) -> list[Index]:
-    """What the config's controller proposes after a fixed history of indices, each shown with the return given here."""
+    """Return what the controller proposes after a fixed history of indices with these returns."""
     space = make_index_space(config.index_space)
     controller = make_controller(replace(config, seed=seed))
     history = np.random.default_rng(seed + 1)
@@ -35,14 +34,17 @@ def proposals(config: Config, seed: int, episode_returns: tuple[float, ...] = ()
 
 
 def varying_axes(config: Config, seed: int = 0) -> tuple[str, ...]:
-    """The components of λ on which P⁰ varies, as proposed by a fresh controller."""
+    """Return the components of λ on which P⁰ varies, from a new controller's proposals."""
     drawn = proposals(config, seed)
     names = make_index_space(config.index_space).names
     return tuple(name for name, values in zip(names, zip(*drawn, strict=True), strict=True) if len(set(values)) > 1)
 
 
 def controller_learns(config: Config, seed: int = 0) -> bool:
-    """Whether E is more than the identity: equal histories with unequal returns lead to unequal proposals."""
+    """Return whether E is more than the identity.
+
+    If so, equal histories with unequal returns lead to unequal proposals.
+    """
     noise = np.random.default_rng(seed + 2)
     shown = [tuple(float(r) for r in noise.normal(size=64)) for _ in range(2)]
     return proposals(config, seed, shown[0]) != proposals(config, seed, shown[1])
@@ -53,7 +55,7 @@ def _ends(axis: AxisConfig) -> tuple[float, ...]:
 
 
 def families(config: Config) -> set[frozenset[str]]:
-    """θ_λ by its families, at the ends of every axis, where a family can lose all weight."""
+    """Return θ_λ by its families at the ends of every axis, where a family can lose all weight."""
     axes = axes_of(config.index_space)
     corners = product(*(_ends(axis) for axis in axes.values()))
     return {
@@ -62,12 +64,12 @@ def families(config: Config) -> set[frozenset[str]]:
 
 
 def classify_config(config: Config) -> GDIClass:
-    """GDI-I^n or GDI-H^n of a config."""
+    """Return the class GDI-I^n or GDI-H^n of a config."""
     return GDIClass(len(families(config)) > 1, len(varying_axes(config)), controller_learns(config))
 
 
 def describe_config(config: Config) -> tuple[str, str, str, str]:
-    """Λ, Θ, P⁰ and E in words, read off the config and its live controller."""
+    """Describe Λ, Θ, P⁰ and E in words, from the config and its controller."""
     space = make_index_space(config.index_space)
     searched = " x ".join(space.label_of(axis.name) for axis in space.axes)
     theta = " or ".join(sorted(" and ".join(sorted(names)) for names in families(config)))

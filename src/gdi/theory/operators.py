@@ -1,8 +1,7 @@
-r"""The two operators of Algorithm 1 (alg:GDI), exactly: E moves :math:`\mathcal{P}_\Lambda`, T moves θ.
+r"""The exact operators of Algorithm 1 (alg:GDI): E moves :math:`\mathcal{P}_\Lambda`, and T moves θ.
 
-For each: a first-order (gradient) and a second-order (natural gradient) form. ``prior[..., L]`` is
-:math:`\mathcal{P}^{(t)}_\Lambda` and ``value[..., L]`` is
-:math:`\mathcal{L}_\mathcal{E}(\lambda, \theta_\lambda)`.
+Each has a first-order (gradient) and a second-order (natural gradient) form. ``prior[..., L]`` is
+:math:`\mathcal{P}^{(t)}_\Lambda`, and ``value[..., L]`` is :math:`\mathcal{L}_\mathcal{E}(\lambda, \theta_\lambda)`.
 """
 
 from __future__ import annotations
@@ -16,31 +15,35 @@ from gdi.theory.policies import Indices, fisher, natural_direction, return_gradi
 
 
 def reweight(prior: Array, value: Array, eta: ArrayLike) -> Array:
-    r"""E of asp:2:
-    :math:`\mathcal{P}^{(t+1)}(\lambda) = \mathcal{P}^{(t)}(\lambda)\, e^{\eta r_\lambda} / Z` with
-    :math:`r_\lambda = \mathcal{L}_\mathcal{E}(\lambda, \theta_\lambda)`."""
+    r"""Apply E of asp:2.
+
+    :math:`\mathcal{P}^{(t+1)}(\lambda) = \mathcal{P}^{(t)}(\lambda)\, e^{\eta r_\lambda} / Z` with :math:`r_\lambda =
+    \mathcal{L}_\mathcal{E}(\lambda, \theta_\lambda)`.
+    """
     return tilt(prior, value, eta)
 
 
 def identity(prior: Array, value: Array, eta: ArrayLike) -> Array:
-    r""" "w/o E": :math:`\mathcal{P}^{(t+1)} = \mathcal{P}^{(t)}`, whatever was observed."""
+    r"""Leave P unchanged for any observation ("w/o E"): :math:`\mathcal{P}^{(t+1)} = \mathcal{P}^{(t)}`."""
     return prior
 
 
 def kl_objective(candidate: Array, prior: Array, value: Array, eta: ArrayLike) -> Array:
-    r"""What E (asp:2) maximises: :math:`\mathbf{E}_P[r] - \tfrac1\eta \mathrm{KL}(P\,\|\,\mathcal{P}^{(t)})`.
+    r"""Return the objective that E (asp:2) maximizes.
 
-    The paper's remark puts η where 1/η belongs; its maximiser is :math:`\mathcal{P}^{(t)} e^{r/\eta}/Z`.
+    It is :math:`\mathbf{E}_P[r] - \tfrac1\eta \mathrm{KL}(P\,\|\,\mathcal{P}^{(t)})`.
+
+    The paper's remark has η in place of 1/η. The maximizer is then :math:`\mathcal{P}^{(t)} e^{r/\eta}/Z`.
     """
     return np.asarray(mean(candidate, value) - kl_divergence(candidate, prior) / np.asarray(eta, float))
 
 
 def kl_gap(candidate: Array, prior: Array, value: Array, eta: ArrayLike) -> tuple[Array, Array]:
-    r"""Both sides of the identity that makes E of asp:2 *the* maximiser: for every candidate P,
+    r"""Return both sides of the identity that makes E of asp:2 *the* maximizer, for every candidate P.
 
     .. math:: F(\mathcal{P}^{(t+1)}) - F(P) = \tfrac{1}{\eta} \mathrm{KL}(P \,\|\, \mathcal{P}^{(t+1)}) \ge 0,
 
-    where F is ``kl_objective``; equality holds only at :math:`P = \mathcal{P}^{(t+1)}`.
+    where F is ``kl_objective``. Equality holds only at :math:`P = \mathcal{P}^{(t+1)}`.
     """
     best = reweight(prior, value, eta)
     gap = kl_objective(best, prior, value, eta) - kl_objective(candidate, prior, value, eta)
@@ -48,22 +51,27 @@ def kl_gap(candidate: Array, prior: Array, value: Array, eta: ArrayLike) -> tupl
 
 
 def softmax_fisher(prior: Array) -> Array:
-    r""":math:`\mathbf{F} = \mathbf{E}_P[\nabla\log P\,\nabla\log P^\top] = \mathrm{diag}(P) - P P^\top` for
-    :math:`P = \mathrm{Softmax}(\phi)` (the paper prints F without its expectation)."""
+    r"""Return the Fisher matrix of :math:`P = \mathrm{Softmax}(\phi)`.
+
+    :math:`\mathbf{F} = \mathbf{E}_P[\nabla\log P\,\nabla\log P^\top] = \mathrm{diag}(P) - P P^\top`. The paper prints F
+    without its expectation.
+    """
     return np.eye(prior.shape[-1]) * prior[..., None, :] - prior[..., :, None] * prior[..., None, :]
 
 
 def softmax_gradient(prior: Array, value: Array) -> Array:
-    r""":math:`\nabla_\phi \mathbf{E}_P[r] = P\,(r - \mathbf{E}_P[r])`, :math:`P = \mathrm{Softmax}(\phi)`."""
+    r"""Return the gradient of the mean of r in the logits of :math:`P = \mathrm{Softmax}(\phi)`.
+
+    It is :math:`\nabla_\phi \mathbf{E}_P[r] = P\,(r - \mathbf{E}_P[r])`.
+    """
     return prior * (value - mean(prior, value)[..., None])
 
 
 def reweight_by_natural_gradient(prior: Array, value: Array, eta: ArrayLike) -> Array:
-    r"""Second-order E: :math:`\phi + \eta\,\mathbf{F}^\dagger \nabla_\phi`, then Softmax; equals ``reweight``
-    exactly.
+    r"""Apply second-order E, :math:`\phi + \eta\,\mathbf{F}^\dagger \nabla_\phi`, then Softmax.
 
-    :math:`\mathbf{F} (r + c\mathbf{1}) = P(r - \mathbf{E}_P[r])` for every c: the step is r up to a constant
-    that Softmax forgets. Written as ``tilt(prior, step)`` since
+    It equals ``reweight`` exactly. :math:`\mathbf{F} (r + c\mathbf{1}) = P(r - \mathbf{E}_P[r])` for every c, so the
+    step is r up to a constant that Softmax ignores. The code uses ``tilt(prior, step)``, because
     :math:`\mathrm{Softmax}(\phi + x) = P e^{x}/Z`.
     """
     step = np.linalg.pinv(softmax_fisher(prior), rcond=1e-10, hermitian=True)
@@ -71,14 +79,19 @@ def reweight_by_natural_gradient(prior: Array, value: Array, eta: ArrayLike) -> 
 
 
 def reweight_by_softmax_gradient(prior: Array, value: Array, eta: ArrayLike) -> Array:
-    r"""First-order E in softmax logits, :math:`\phi + \eta P(r - \mathbf{E}_P[r])`. *Not* of the form of
-    asp:2: the step of an index is scaled by its own probability, and Theorem 1 can fail
-    (``counterexamples.other_controller``)."""
+    r"""Apply first-order E in softmax logits, :math:`\phi + \eta P(r - \mathbf{E}_P[r])`.
+
+    This is *not* of the form of asp:2. The step of an index is scaled by its own probability, and Theorem 1 can fail
+    (``counterexamples.other_controller``).
+    """
     return tilt(prior, softmax_gradient(prior, value), eta)
 
 
 def project_to_simplex(point: Array) -> Array:
-    r"""The nearest distribution in Euclidean distance, :math:`\max(x - \nu, 0)` with ν such that it sums to one."""
+    r"""Return the nearest distribution in Euclidean distance.
+
+    It is :math:`\max(x - \nu, 0)` with ν such that it sums to one.
+    """
     falling = -np.sort(-point, axis=-1)
     excess = np.cumsum(falling, axis=-1) - 1.0
     count = np.arange(1, point.shape[-1] + 1)
@@ -88,27 +101,32 @@ def project_to_simplex(point: Array) -> Array:
 
 
 def reweight_by_projected_gradient(prior: Array, value: Array, eta: ArrayLike) -> Array:
-    r"""First-order E on the probabilities themselves,
-    :math:`\mathcal{P} + \eta \nabla_\mathcal{P}\mathbf{E}_\mathcal{P}[r]
-    = \mathcal{P} + \eta r`, projected back: the printed step alone leaves the simplex.
+    r"""Apply first-order E to the probabilities themselves, and project back to the simplex.
 
-    Not of the form of asp:2 either, yet Theorem 1 survives: the change is
-    :math:`\max(\eta r - \nu, -\mathcal{P})`, negative below one level of r and non-negative above it, which
-    is all the inequality needs.
+    The step is :math:`\mathcal{P} + \eta \nabla_\mathcal{P}\mathbf{E}_\mathcal{P}[r] = \mathcal{P} + \eta r`, which
+    alone leaves the simplex.
+
+    This is not of the form of asp:2 either, yet Theorem 1 holds. The change is :math:`\max(\eta r - \nu,
+    -\mathcal{P})`. It is negative below one level of r and non-negative above it, and the inequality needs no more.
     """
-    centred = value - np.max(value, axis=-1, keepdims=True)
-    return project_to_simplex(prior + np.asarray(eta, float)[..., None] * centred)
+    centered = value - np.max(value, axis=-1, keepdims=True)
+    return project_to_simplex(prior + np.asarray(eta, float)[..., None] * centered)
 
 
 def improve(mdp: FiniteMDP, theta: Array, index: Indices, weights: Array, step: float) -> Array:
-    r"""First-order T: :math:`\theta + \alpha\,\nabla_\theta \mathbf{E}_{\mathcal{P}_\Lambda}[\mathcal{J}]`."""
+    r"""Apply first-order T.
+
+    The step is :math:`\theta + \alpha\,\nabla_\theta \mathbf{E}_{\mathcal{P}_\Lambda}[\mathcal{J}]`.
+    """
     gradient = np.einsum("...l,...lskb->...skb", weights, return_gradients(mdp, theta, index))
     return np.asarray(theta + step * gradient)
 
 
-def improve_naturally(mdp: FiniteMDP, theta: Array, index: Indices, weights: Array, step: float) -> Array:
-    r"""Second-order T: :math:`\theta + \alpha\,\mathbf{F}^\dagger \nabla_\theta`, both averaged over
-    :math:`\mathcal{P}_\Lambda`."""
+def improve_natural(mdp: FiniteMDP, theta: Array, index: Indices, weights: Array, step: float) -> Array:
+    r"""Apply second-order T: :math:`\theta + \alpha\,\mathbf{F}^\dagger \nabla_\theta`.
+
+    Both factors are averaged over :math:`\mathcal{P}_\Lambda`.
+    """
     gradient = np.einsum("...l,...lskb->...skb", weights, return_gradients(mdp, theta, index))
     information = np.einsum("...l,...lsmn->...smn", weights, fisher(mdp, theta, index))
     return theta + step * natural_direction(information, gradient)

@@ -1,4 +1,4 @@
-"""Everything at once: all claims, all counterexamples, all learning runs, as one plain record."""
+"""All claims, counterexamples and learning runs as one plain record."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from gdi.theory import counterexamples, slips
+from gdi.theory import counterexamples, paper_errors
 from gdi.theory.claims import CLAIMS, Claim, Verdict
 from gdi.theory.learning import SETTINGS, Comparison, Setting, compare
 from gdi.theory.measures import TOLERANCE
 from gdi.theory.search import Counterexample, NotFoundError, Search
 
-#: How often a counterexample occurs is estimated on at most this many random instances: three digits are plenty.
+# The rate of a counterexample is estimated on at most this many instances, because three digits are enough.
 RATE_INSTANCES = 10_000
 
-#: (setting, with a natural gradient) -> what E is expected to do to the mean target and to the best index.
+# (setting, with a natural gradient) -> the expected effect of E on the mean target and on the best index.
 EXPECTED = {
     ("helps", False): "wins",
     ("clipped", False): "loses",
@@ -31,7 +31,7 @@ EXPECTED = {
 
 @dataclass(frozen=True)
 class Report:
-    """What was found. A search that found nothing has None for its counterexample."""
+    """The results; a search that found nothing has None for its counterexample."""
 
     trials: int
     seed: int
@@ -42,7 +42,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """All claims hold, all counterexamples exist, and E does in learning what the text says it does."""
+        """Return whether all claims hold, all counterexamples exist, and E affects learning as documented."""
         return (
             all(verdict.holds for _, verdict in self.claims)
             and all(found is not None for _, found in (*self.dropped, *self.slips))
@@ -50,7 +50,7 @@ class Report:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {
             "trials": self.trials,
             "seed": self.seed,
@@ -75,7 +75,7 @@ class Report:
 
 
 def outcome(run: Comparison) -> str:
-    """wins or loses: both the mean target and the best index say so; mixed: they disagree."""
+    """Return "wins" or "loses" if the mean target and the best index agree, and "mixed" otherwise."""
     target, best = run.advantage()
     return "wins" if min(target, best) > 0 else "loses" if max(target, best) < 0 else "mixed"
 
@@ -124,7 +124,10 @@ def _learning(run: Comparison) -> dict[str, Any]:
 
 
 def generator(seed: int, key: str) -> np.random.Generator:
-    """Each check has its own stream, so one more check changes no other."""
+    """Return the generator of one check.
+
+    Each check has its own stream, so adding a check changes no other.
+    """
     return np.random.default_rng([seed, zlib.crc32(key.encode())])
 
 
@@ -136,18 +139,21 @@ def _search(search: Search, rng: np.random.Generator, trials: int) -> Counterexa
 
 
 def learning_settings() -> list[Setting]:
-    """Each setting with a gradient and with a natural-gradient T, which divides by d(s) and so takes smaller steps."""
+    """Return each setting with a gradient T and with a natural-gradient T.
+
+    The latter divides by d(s), so it takes smaller steps.
+    """
     plain = [make() for make in SETTINGS]
     return plain + [replace(setting, natural=True, step=0.001) for setting in plain]
 
 
-def steps() -> int:
-    """How many times ``execute`` reports progress."""
-    return len(CLAIMS) + len(counterexamples.SEARCHES) + len(slips.SEARCHES) + len(learning_settings())
+def num_progress_steps() -> int:
+    """Return how many times ``execute`` reports progress."""
+    return len(CLAIMS) + len(counterexamples.SEARCHES) + len(paper_errors.SEARCHES) + len(learning_settings())
 
 
 def execute(trials: int, seed: int, progress: Callable[[str], None]) -> Report:
-    """Run it all; ``progress`` is told the name of each check before it starts."""
+    """Run all checks; ``progress`` receives the name of each check before it starts."""
 
     def check(claim: Claim) -> tuple[Claim, Verdict]:
         progress(claim.key)
@@ -166,6 +172,6 @@ def execute(trials: int, seed: int, progress: Callable[[str], None]) -> Report:
         seed,
         tuple(check(claim) for claim in CLAIMS),
         tuple(search(key, look) for key, look in counterexamples.SEARCHES.items()),
-        tuple(search(key, look) for key, look in slips.SEARCHES.items()),
+        tuple(search(key, look) for key, look in paper_errors.SEARCHES.items()),
         tuple(learn(setting) for setting in learning_settings()),
     )

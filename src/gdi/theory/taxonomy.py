@@ -1,13 +1,13 @@
-r"""GDI-I^n and GDI-H^n, with or without E, derived from a description (Λ, Θ, P⁰, E) and never written down.
+r"""GDI-I^n and GDI-H^n, with or without E, derived from a description (Λ, Θ, P⁰, E).
 
-The paper's definitions (section "Systematization of GDI"): I if :math:`\theta = \theta_\lambda` for all λ, H
-if :math:`\theta_{\lambda_1} \ne \theta_{\lambda_2}` for some pair; n is the degree of freedom of Λ; "w/o E"
-if E is the identity. Two readings are needed to make its own table come out, and are used throughout:
+The paper's definitions are in the section "Systematization of GDI". The class is I if :math:`\theta = \theta_\lambda`
+for all λ, and H if :math:`\theta_{\lambda_1} \ne \theta_{\lambda_2}` for some pair. n is the degree of freedom of Λ.
+It is "w/o E" if E is the identity. Two interpretations are needed to reproduce the paper's own table:
 
-* n counts the axes on which the *support of P⁰* varies. The paper calls Fixed Selection GDI-I^0 though its Λ
-  is the three-dimensional one; its P⁰ is a point mass.
+* n counts the axes on which the *support of P⁰* varies. The paper calls Fixed Selection GDI-I^0, although its Λ
+  is three-dimensional, because its P⁰ is a point mass.
 * :math:`\theta_\lambda` holds the families that have weight in :math:`\pi_{\theta_\lambda}`. GDI-H^3 mixes
-  both of its families at every 0 < ε < 1; it is heterogeneous because ε = 0 uses one alone and ε = 1 the
+  both of its families at every 0 < ε < 1. It is heterogeneous because ε = 0 uses only one, and ε = 1 only the
   other.
 """
 
@@ -27,7 +27,7 @@ OperatorE = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True)
 class GDIClass:
-    """The derived class; ``str`` writes it as the paper does: GDI-I^3, GDI-I^0 w/o E."""
+    """The derived class; ``str`` formats it as the paper does: GDI-I^3, GDI-I^0 w/o E."""
 
     heterogeneous: bool
     degree: int
@@ -39,7 +39,7 @@ class GDIClass:
 
 @dataclass(frozen=True)
 class Axis:
-    """One coordinate of Λ by the values it takes; a continuous range is given by points of it, ends included."""
+    """One coordinate of Λ with its values; a continuous range is given by points, including its ends."""
 
     name: str
     values: tuple[float, ...]
@@ -51,9 +51,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm in GDI's terms. ``families`` maps λ to the names of the parameter families in θ_λ;
-    ``prior`` gives P⁰ and ``operator_e`` E over all of Λ, the product of the axes in the order of
-    ``points``."""
+    """An algorithm in GDI's terms.
+
+    ``families`` maps λ to the names of the parameter families in θ_λ. ``prior`` gives P⁰ and ``operator_e`` gives E
+    over all of Λ, the product of the axes in the order of ``points``.
+    """
 
     name: str
     axes: tuple[Axis, ...]
@@ -61,14 +63,17 @@ class Algorithm:
     prior: Callable[[int], Array]
     operator_e: OperatorE
     describes: tuple[str, str, str, str]
-    """Λ, Θ, P⁰ and E in words, for the table; the class is derived from the fields above, not from these."""
+    """Λ, Θ, P⁰ and E in words for the table; the class is derived from the other fields."""
 
     def points(self) -> list[Point]:
         return list(product(*(axis.values for axis in self.axes)))
 
 
 def classify(algorithm: Algorithm) -> GDIClass:
-    """Derive the class: the axes P⁰ varies on, whether θ_λ depends on λ, and whether E answers to what it sees."""
+    """Derive the class.
+
+    It depends on the axes that P⁰ varies on, on whether θ_λ depends on λ, and on whether E reacts to returns.
+    """
     points = algorithm.points()
     prior = algorithm.prior(len(points))
     if prior.shape != (len(points),) or np.any(prior < 0) or not np.isclose(prior.sum(), 1.0):
@@ -80,14 +85,13 @@ def classify(algorithm: Algorithm) -> GDIClass:
 
 
 def is_identity(operator_e: OperatorE, prior: Array) -> bool:
-    """Whether E leaves P alone whatever the returns of the indices: every index in turn is made the best,
-    then the worst."""
+    """Return whether E leaves P unchanged for any returns of the indices.
+
+    Each index in turn is made the best, then the worst.
+    """
     count = len(prior)
     bumps = np.eye(count)[np.linspace(0, count - 1, min(count, 16)).astype(int)]
     return all(np.allclose(operator_e(prior, sign * bump), prior) for bump in bumps for sign in (1.0, -1.0))
-
-
-# Priors
 
 
 def uniform(count: int) -> Array:
@@ -98,7 +102,7 @@ def point_mass(count: int) -> Array:
     return np.asarray(np.eye(count)[0])
 
 
-# Operators: only whether they move P enters the class.
+# The class depends only on whether an operator moves P.
 
 
 def identity(prior: Array, returns: Array) -> Array:
@@ -106,7 +110,7 @@ def identity(prior: Array, returns: Array) -> Array:
 
 
 def bandit(prior: Array, returns: Array) -> Array:
-    """A greedy bandit that keeps exploring: most mass to the best return, ties shared."""
+    """Model a greedy bandit that keeps exploring: most mass goes to the best return, and ties share it."""
     best = (returns == returns.max()) & (prior > 0)
     if not best.any():
         return prior
@@ -114,13 +118,15 @@ def bandit(prior: Array, returns: Array) -> Array:
 
 
 def weighted_archive(prior: Array, returns: Array) -> Array:
-    """Search by weights: indices that returned more are tried more."""
+    """Model a search by weights, where indices with higher returns are tried more often."""
     return tilt(prior, returns)
 
 
 def exploit_within_members(members: int) -> OperatorE:
-    """PBT's E: P(·, i) moves within each member i, towards hyperparameters that returned more; every member
-    keeps its share."""
+    """Model PBT's E: P(·, i) moves within each member i, toward hyperparameters with higher returns.
+
+    Every member keeps its share.
+    """
 
     def operator_e(prior: Array, returns: Array) -> Array:
         table, seen = prior.reshape(-1, members), returns.reshape(-1, members)
@@ -129,21 +135,18 @@ def exploit_within_members(members: int) -> OperatorE:
     return operator_e
 
 
-# Maps λ -> θ_λ
-
-
 def shared(point: Point) -> frozenset[str]:
-    """One θ for every index."""
+    """Return one θ for every index."""
     return frozenset({"theta"})
 
 
 def by_coordinate(axis: int, stem: str = "theta") -> Callable[[Point], frozenset[str]]:
-    """A family of parameters for each value of one coordinate."""
+    """Return one family of parameters for each value of one coordinate."""
     return lambda point: frozenset({f"{stem}_{point[axis]:g}"})
 
 
 def by_mixture_weight(epsilon_axis: int, families: int) -> Callable[[Point], frozenset[str]]:
-    """ε·π_{θ1} + (1-ε)·π_{θ2}: a family is in θ_λ when it has weight (equ: soft epsilon policy space)."""
+    """Return the families with weight in ε·π_{θ1} + (1-ε)·π_{θ2} (equ: soft epsilon policy space)."""
 
     def theta(point: Point) -> frozenset[str]:
         if families == 1:

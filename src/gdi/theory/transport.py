@@ -1,8 +1,8 @@
-r"""The upper-triangular transport of the paper's appendix, built step by step as its proofs build it.
+r"""The upper-triangular transport of the paper's appendix, built step by step as in its proofs.
 
-A coupling ``gamma[i, j]`` of :math:`\mu` (rows) and :math:`\beta = \mu e^g / Z` (columns) that never carries
-mass from a point to one of smaller g (the paper's UTTC, eq:UTTC_R1). Where f rises with g no unit of mass
-ever loses, hence :math:`\mathbf{E}_\mu[f] \le \mathbf{E}_\beta[f]`.
+It is a coupling ``gamma[i, j]`` of :math:`\mu` (rows) and :math:`\beta = \mu e^g / Z` (columns). It never moves mass to
+a point of smaller g (the paper's UTTC, eq:UTTC_R1). If f rises with g, no unit of mass loses, hence
+:math:`\mathbf{E}_\mu[f] \le \mathbf{E}_\beta[f]`.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from gdi.theory.measures import Array, mean_gain, tilt
 
 
 def coupling_increasing(mass: ArrayLike, g: ArrayLike) -> Array:
-    r"""The coupling of lemma:dct_inc_R1, for :math:`g_0 \le g_1 \le \dots` (there :math:`g(x_i) = x_i`).
+    r"""Return the coupling of lemma:dct_inc_R1, for :math:`g_0 \le g_1 \le \dots`.
 
-    The proof's induction. Stage m knows the points 0..m, with the mass of all later points lumped at m:
-    :math:`\tilde\mu_m = (\mu_0, \dots, \mu_{m-1}, \sum_{i \ge m} \mu_i)`. Going to m+1 splits the lump. With
-    :math:`t = e^{g_m - g_{m+1}}`, :math:`r = Z_m / Z_{m+1}` and
-    :math:`b = \beta_m / (\beta_m + \beta_{m+1})`,
+    In the lemma, :math:`g(x_i) = x_i`.
+
+    This is the proof's induction. Stage m knows the points 0..m, with the mass of all later points lumped at m:
+    :math:`\tilde\mu_m = (\mu_0, \dots, \mu_{m-1}, \sum_{i \ge m} \mu_i)`. Stage m+1 splits the lump. With
+    :math:`t = e^{g_m - g_{m+1}}`, :math:`r = Z_m / Z_{m+1}` and :math:`b = \beta_m / (\beta_m + \beta_{m+1})`,
 
     * all entries shrink by r, which makes the columns j < m right;
     * each row i < m has lost :math:`(1-r)\mu_i`; this is added to its entry in column m, and the sum is
       shared between the columns m and m+1 as b : 1-b;
     * the corner becomes :math:`u = (\mu_m + \mu_{m+1})\,b,\; v = \mu_m - u,\; w = \mu_{m+1}` (eq:uvw_R1).
 
-    r and b are formed from t and masses only, never from :math:`e^{g}`, so any finite g is safe. Where the
-    lump is empty the proof divides zero by zero; then nothing is left to move: r = b = 1.
+    r and b are computed from t and masses only, never from :math:`e^{g}`, so any finite g is safe. If the lump is
+    empty, the proof divides zero by zero. Nothing is left to move then, and r = b = 1.
     """
     mass, g = np.broadcast_arrays(np.asarray(mass, float), np.asarray(g, float))
     if np.any(np.diff(g, axis=-1) < 0):
-        raise ValueError("coupling_increasing wants g sorted in increasing order")
+        raise ValueError("coupling_increasing needs g sorted in increasing order")
     points = mass.shape[-1]
     tail = np.cumsum(mass[..., ::-1], axis=-1)[..., ::-1]
     gamma = np.zeros((*mass.shape, points))
@@ -51,7 +52,7 @@ def coupling_increasing(mass: ArrayLike, g: ArrayLike) -> Array:
         column = gamma[..., :m, m] + grown[..., None] * mass[..., :m]
         gamma[..., :m, m] = column * b[..., None]
         gamma[..., :m, m + 1] = column * (1.0 - b)[..., None]
-        # v = mu_m - u, written without the difference: it is a product of non-negative factors (eq:v_exist).
+        # v = mu_m - u is computed without the difference, as a product of non-negative factors (eq:v_exist).
         gamma[..., m, m] = (here + lump) * b
         gamma[..., m, m + 1] = np.where(lump > 0, (1.0 - b) * here * -np.expm1(fall), 0.0)
         gamma[..., m + 1, m + 1] = lump
@@ -60,15 +61,15 @@ def coupling_increasing(mass: ArrayLike, g: ArrayLike) -> Array:
 
 
 def coupling(mass: ArrayLike, g: ArrayLike, ties_by: ArrayLike | None = None) -> Array:
-    r"""The coupling of lemma:dct_R1 for any g on finitely many points, in any dimension.
+    r"""Return the coupling of lemma:dct_R1 for any g on finitely many points, in any dimension.
 
-    Sort the points by g, apply the induction of lemma:dct_inc_R1 in that order, and undo the sorting. The proof
-    printed for lemma:dct_R1 also adds points in the order of g, but lumps waiting mass at neighbours in *space*; that
-    induction breaks at three points (see ``errata.coupling_as_printed``). Lumping in the order of g mends it, and makes
-    the geometry of Λ irrelevant, so the same function serves :math:`\mathbf{R}^1` and :math:`\mathbf{R}^p`.
+    Sort the points by g, apply the induction of lemma:dct_inc_R1 in that order, and undo the sorting. The proof printed
+    for lemma:dct_R1 also adds points in the order of g, but lumps waiting mass at neighbors in *space*. That induction
+    breaks at three points (see ``as_printed.coupling_as_printed``). Lumping in the order of g fixes it, and makes the
+    geometry of Λ irrelevant. The same function therefore serves :math:`\mathbf{R}^1` and :math:`\mathbf{R}^p`.
 
-    The proof then uses that no unit of mass loses, :math:`\gamma(x_i, y_j)\,(f(y_j) - f(x_i)) \ge 0`. Its condition,
-    no mass where :math:`g(x_i) > g(y_j)`, does not give this: mass may move between points of *equal* g, where a
+    The proof then uses that no unit of mass loses, :math:`\gamma(x_i, y_j)\,(f(y_j) - f(x_i)) \ge 0`. Its condition, no
+    mass where :math:`g(x_i) > g(y_j)`, does not imply this. Mass may move between points of *equal* g, where a
     co-monotone f may fall. ``ties_by`` = f orders ties of g by f, and then no unit loses.
     """
     mass, g = np.broadcast_arrays(np.asarray(mass, float), np.asarray(g, float))
@@ -79,18 +80,17 @@ def coupling(mass: ArrayLike, g: ArrayLike, ties_by: ArrayLike | None = None) ->
 
 
 def _unsort(in_order: Array, order: NDArray[np.intp]) -> Array:
-    """Put rows and columns of a coupling of sorted points back in the places the points came from."""
+    """Restore the original order of the points in a coupling of sorted points."""
     rank = np.argsort(order, axis=-1)
     rows = np.take_along_axis(in_order, rank[..., :, None], axis=-2)
     return np.asarray(np.take_along_axis(rows, rank[..., None, :], axis=-1))
 
 
 def coupling_on_grid(mass: ArrayLike, g: ArrayLike, dimensions: int) -> Array:
-    r"""The coupling of lemma:dct_Rp: ``mass`` and ``g`` end in p grid axes, and gamma ends in p row then p
-    column axes.
+    r"""Return the coupling of lemma:dct_Rp on a grid.
 
-    The order the paper puts on :math:`\{0,\dots,n\}^p` is the lexicographic one, which is NumPy's own order
-    of flattening.
+    ``mass`` and ``g`` end in p grid axes, and gamma ends in p row axes and then p column axes. The paper's order on
+    :math:`\{0,\dots,n\}^p` is lexicographic, which is NumPy's order of flattening.
     """
     mass, g = np.asarray(mass, float), np.asarray(g, float)
     lead, grid = mass.shape[: mass.ndim - dimensions], mass.shape[mass.ndim - dimensions :]
@@ -99,10 +99,11 @@ def coupling_on_grid(mass: ArrayLike, g: ArrayLike, dimensions: int) -> Array:
 
 
 def quantile_coupling(mass: ArrayLike, g: ArrayLike) -> Array:
-    r"""Another upper-triangular coupling, by no induction: match equal quantiles in the order of g.
+    r"""Return another upper-triangular coupling, which matches equal quantiles in the order of g.
 
-    :math:`\gamma(\{\le i\} \times \{\le j\}) = \min(F_\mu(i), F_\beta(j))`. It is upper-triangular iff β
-    dominates μ stochastically, so it checks the *existence* that the paper's induction proves.
+    :math:`\gamma(\{\le i\} \times \{\le j\}) = \min(F_\mu(i), F_\beta(j))`. It needs no induction. It is
+    upper-triangular if and only if β dominates μ stochastically, so it checks the *existence* that the paper's
+    induction proves.
     """
     mass, g = np.broadcast_arrays(np.asarray(mass, float), np.asarray(g, float))
     order = np.argsort(g, axis=-1, kind="stable")
@@ -115,7 +116,10 @@ def quantile_coupling(mass: ArrayLike, g: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class CouplingErrors:
-    """How far ``gamma`` is from eq:UTTC_R1, in units of probability, per instance; all zero for a valid transport."""
+    """The distance of ``gamma`` from eq:UTTC_R1 per instance, in units of probability.
+
+    All values are zero for a valid transport.
+    """
 
     rows: Array
     columns: Array
@@ -128,7 +132,10 @@ class CouplingErrors:
 
 
 def coupling_errors(gamma: Array, mass: Array, g: Array) -> CouplingErrors:
-    r"""Check eq:UTTC_R1: rows sum to μ, columns to β, no negative mass, nothing where :math:`g(x_i) > g(y_j)`."""
+    r"""Check eq:UTTC_R1.
+
+    Rows sum to μ and columns to β, no mass is negative, and there is none where :math:`g(x_i) > g(y_j)`.
+    """
     downhill = g[..., :, None] > g[..., None, :]
     return CouplingErrors(
         rows=np.max(np.abs(gamma.sum(axis=-1) - mass), axis=-1),
@@ -139,10 +146,13 @@ def coupling_errors(gamma: Array, mass: Array, g: Array) -> CouplingErrors:
 
 
 def unit_gains(gamma: Array, f: Array) -> Array:
-    r"""What each unit of transported mass gains, :math:`\gamma(x_i, y_j)\,(f(y_j) - f(x_i))`, ``[..., i, j]``."""
+    r"""Return the gain of each unit of transported mass, ``[..., i, j]``.
+
+    It is :math:`\gamma(x_i, y_j)\,(f(y_j) - f(x_i))`.
+    """
     return gamma * (f[..., None, :] - f[..., :, None])
 
 
 def transport_disagreement(gamma: Array, mass: Array, f: Array, g: Array) -> Array:
-    """The gap between the gain summed along the transport and the gain of the expectations."""
+    """Return the gap between the gain summed along the transport and the gain of the expectations."""
     return np.asarray(np.abs(unit_gains(gamma, f).sum(axis=(-2, -1)) - mean_gain(mass, tilt(mass, g), f)))

@@ -1,7 +1,11 @@
-"""The Ray runtime: the same parts, each in a process of its own, on one machine or many (extra ``ray``).
+"""The Ray runtime: the same components, each in its own process, on one or more machines.
 
-``cluster`` finds or starts Ray; ``acting``, ``asked``, ``data``, ``learning`` and ``evaluating`` are the parts as Ray
-actors; ``processes`` and ``tensors`` are what these share; ``pool`` keeps the acting ones alive, as many as ``wanted``
-says; ``system`` puts all together; ``failures`` says what Ray's errors mean. Each process calls its step of
-``gdi.iteration``: nothing here knows how to act or learn.
+It needs the extra ``ray``.
+
+``cluster`` finds or starts Ray. ``actor_worker``, ``services``, ``collector_worker``, ``learner_worker`` and
+``evaluator_worker`` are the components as Ray actors, and ``processes`` and ``tensors`` are what they share. ``pool``
+keeps the requested number of actors alive, which it reads through ``actor_count``. ``error_mapping`` interprets Ray's
+errors, and ``system`` assembles everything.
+
+Each process calls its step of ``gdi.iteration``. This package contains no code for acting or learning.
 """

@@ -1,4 +1,4 @@
-"""Finds a Ray cluster, or starts one on this machine for the length of a run."""
+"""Finds a Ray cluster, or starts one on this machine for the duration of a run."""
 
 from __future__ import annotations
 
@@ -10,40 +10,41 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gdi.cores import available_cores
-from gdi.errors import UserError, install_extra
+from gdi.errors import UserError, install_hint
 from gdi.placement import PlacementConfig
 
-ANSWER_SECONDS = 10.0
-INSTALL = f"--runtime ray needs Ray, which is not installed: {install_extra('ray')}."
+CONNECT_TIMEOUT_SECONDS = 10.0
+INSTALL = f"--runtime ray needs Ray, which is not installed: {install_hint('ray')}."
 
 
 @contextmanager
 def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
-    """Inside, Ray is connected: to the cluster at ``address``, or without one to a new one on this machine alone."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody asked to be counted
-    # What a lost actor was asked for besides fails, too, and nobody will ask for its result: that is no news.
+    """Connect to the cluster at ``address``, or to a new one on this machine if it is empty."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # do not send usage statistics
+    # When an actor dies, its other pending calls fail as well. Nothing reads their results, so do not report them.
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     try:
         import ray
     except ImportError:
         raise UserError(INSTALL) from None
-    if ray.is_initialized():  # by the caller, who also ends it
+    if ray.is_initialized():  # the caller connected, and the caller disconnects
         if address:
-            raise UserError("this process is connected to a Ray cluster already: drop ray_address.")
+            raise UserError("this process is already connected to a Ray cluster: drop ray_address.")
         yield
         return
     if address:
-        _check_answers(address)
+        _check_reachable(address)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if address:
             ray.init(address=address, **quiet)
         else:
-            # Ray counts CPUs only to place parts; on one machine all of them must find a place, however few cores.
+            # Ray counts CPUs only to place processes. On one machine all of them must fit, even with few cores.
             cpus = max(available_cores(), needed_cpus(placement))
-            # Ray gives its workers a low priority: beside any other program they would stand still, a local run not.
+            # By default Ray's workers have a low priority. Next to any other program they would starve, unlike a local
+            # run.
             config = {"worker_niceness": 0}
-            with _same_modules():
+            with _inherit_python_path():
                 ray.init(address="local", num_cpus=cpus, include_dashboard=False, _system_config=config, **quiet)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         where = f"the Ray cluster at {address!r}" if address else "a Ray cluster on this machine"
@@ -56,8 +57,8 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
 
 
 @contextmanager
-def _same_modules() -> Iterator[None]:
-    """Processes started inside find modules, such as a user's own environments, where this one does."""
+def _inherit_python_path() -> Iterator[None]:
+    """Let new processes import modules, such as a user's environments, from where this one does."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
     try:
@@ -69,21 +70,24 @@ def _same_modules() -> Iterator[None]:
             os.environ["PYTHONPATH"] = before
 
 
-def _check_answers(address: str) -> None:
-    """Ray itself tries for minutes before it gives up on an address where nobody listens."""
+def _check_reachable(address: str) -> None:
+    """Raise UserError if no process listens at ``address``, because Ray itself retries for minutes."""
     host, _, port = address.rpartition(":")
     if address == "auto":
         return
     if not host or not port.isdigit():
-        raise UserError(f"--ray-address {address!r} is neither auto nor host:port.")
+        raise UserError(f"--ray-address {address!r} is neither auto nor host:port: pass one of these.")
     try:
-        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+        socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT_SECONDS).close()
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(f"cannot reach the Ray cluster at {address!r}: {reason}. Is it running?") from None
 
 
 def needed_cpus(placement: PlacementConfig) -> int:
-    """CPUs that all parts ask for; the collector, the controller and the parameter server ask for none."""
+    """Return the CPUs that all processes request.
+
+    The collector, the controller and the parameter server request none.
+    """
     p = placement
     return int(p.actors * p.actor_cpus + p.learners * p.learner_cpus + p.evaluator_cpus + 0.999)

@@ -1,7 +1,7 @@
-"""The acting processes of a run: kept busy, watched, replaced when they are lost, more or fewer while it runs.
+"""The acting processes of a run: the pool keeps them busy, watches them and replaces lost ones.
 
-An actor is given windows to play up to ``queue_windows`` ahead of the learner; then it pauses. What a lost actor had
-not delivered is dropped and counted, and its share of the step budget goes back.
+The number of actors may change during a run. An actor plays up to ``queue_windows`` windows ahead of the learner and
+then pauses. If an actor is lost, its undelivered windows are dropped and counted, and their steps return to the budget.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from ray.exceptions import RayError
 
 from gdi.iteration import Sampled
 from gdi.placement import PlacementConfig
-from gdi.runtime.faults import Stalled
-from gdi.runtime.ray.failures import in_a_line, reason, run_error
-from gdi.runtime.ray.processes import TICK_SECONDS, Handle, Ref
+from gdi.runtime.exceptions import StallError
+from gdi.runtime.ray.error_mapping import describe_error, one_line, unwrap_run_error
+from gdi.runtime.ray.processes import POLL_SECONDS, Handle, Ref
 from gdi.types import State
 
-# An environment that fails at every start is broken, not unlucky.
+# An environment that fails at every start is broken.
 FAILURES_PER_ACTOR = 5
 
-SAVE_SECONDS = 5.0  # what an actor may need to say what its state is, besides the time for the windows before it
+# Time for an actor to return its state, in addition to the time for the windows before it.
+SAVE_SECONDS = 5.0
 
 # make(number, which) starts actor ``number``; ``which`` seeds it.
 Make = Callable[[int, "tuple[int, ...]"], Handle]
 
 
 @dataclass
-class Task:
-    """A window that an actor was asked for."""
+class WindowRequest:
+    """A requested window of an actor."""
 
     window: Ref
     report: Ref
@@ -41,23 +42,24 @@ class Task:
 
 
 @dataclass
-class Member:
+class PoolMember:
     """One acting process."""
 
     number: int
     handle: Handle
-    placed: Ref  # there is an answer once the process lives; until then it may be waiting for a free CPU
-    started: Ref  # and once its environments are made
-    state: State | None  # what it continues from, as long as it has not started
+    # Resolves once the process lives. Until then it may be waiting for a free CPU.
+    placed: Ref
+    started: Ref  # resolves once its environments exist
+    state: State | None  # what it continues from; None after its start
     ready: bool = False
     leaving: bool = False
-    busy_since: float = math.inf  # with its start, and then with the window that it plays
-    tasks: deque[Task] = field(default_factory=deque)
+    busy_since: float = math.inf  # start of its initialization, or of the window that it plays
+    tasks: deque[WindowRequest] = field(default_factory=deque)
 
 
 @dataclass(frozen=True)
-class Delivered:
-    """A window that was played: where it is, and what is known of it."""
+class FinishedWindow:
+    """A played window: its location and its transitions and episodes."""
 
     window: Ref
     sampled: Sampled
@@ -65,7 +67,7 @@ class Delivered:
 
 
 class ActorPool:
-    """Hands out windows as they are finished, whoever finishes first."""
+    """A pool of actors that returns windows in the order in which they finish."""
 
     def __init__(
         self,
@@ -76,25 +78,25 @@ class ActorPool:
         notice: Callable[[str], None],
         check_others: Callable[[], None],
     ) -> None:
-        """``wanted`` says how many actors there should be now; ``check_others`` raises if another part is the cause."""
+        """``wanted`` returns the requested number of actors; ``check_others`` raises if another process died."""
         self._make, self._placement = make, placement
         self._window_transitions = window_transitions
         self._wanted, self._notice, self._check_others = wanted, notice, check_others
-        self._members: dict[int, Member] = {}
-        self._times_started: dict[int, int] = {}  # by number: every process plays other episodes
-        self._first_steps = 0  # where this session began, for the same reason
+        self._members: dict[int, PoolMember] = {}
+        self._times_started: dict[int, int] = {}  # by number, so that each replacement plays new episodes
+        self._first_steps = 0  # first step of this session, so that each session plays new episodes
         self._looked_for_hung = 0.0
-        self._waited_seconds = 0.0  # for a window, since the last one
+        self._waited_seconds = 0.0  # since the last window
         self._longest_window_seconds = 0.0
         self._failures_in_a_row = 0
         self._any_delivered = False
         self.first_error = ""
         self.replaced_total = 0
         self.dropped_total = 0
-        self._queued: list[int] = []  # finished windows that waited, at each delivery since the last look
+        self._queued: list[int] = []  # number of finished windows in the queue at each delivery since the last log line
 
     def start(self, states: dict[int, State] | None = None, steps: int = 0) -> None:
-        """Start as many as are wanted; those with a state continue from it."""
+        """Start the requested number of actors; those with a state continue from it."""
         self._first_steps = steps
         for number in range(self._wanted()):
             self._add(number, None if states is None else states.get(number))
@@ -103,16 +105,18 @@ class ActorPool:
         times = self._times_started.get(number, 0)
         self._times_started[number] = times + 1
         which = (number, times, self._first_steps)
-        # The first process of the first actor of a new run is the local runtime's actor.
+        # The first process of the first actor of a new run has the same seed as the local runtime's actor.
         handle = self._make(number, which if any(which) else ())
-        self._members[number] = Member(number, handle, handle.__ray_ready__.remote(), handle.start.remote(state), state)
+        self._members[number] = PoolMember(
+            number, handle, handle.__ray_ready__.remote(), handle.start.remote(state), state
+        )
 
-    def next(self, left_transitions: int) -> Delivered | None:
-        """The next finished window, or None if there is none within a tick.
+    def next(self, left_transitions: int) -> FinishedWindow | None:
+        """Return the next finished window, or None if there is none within POLL_SECONDS.
 
-        At most ``left_transitions`` are played, counting what is under way.
+        At most ``left_transitions`` are played, including those in progress.
         """
-        self._follow_wanted()
+        self._match_actor_count()
         self._submit(left_transitions)
         asked = time.monotonic()
         delivered = self._first_finished()
@@ -120,14 +124,16 @@ class ActorPool:
         if delivered is None:
             self._waited_seconds += time.monotonic() - asked
             if self._waited_seconds > self._placement.stall_seconds:
-                raise Stalled(f"no actor delivered a window for {self._placement.stall_seconds:g} s", self.first_error)
+                raise StallError(
+                    f"no actor delivered a window for {self._placement.stall_seconds:g} s", self.first_error
+                )
             return None
         self._waited_seconds = 0.0
         if not self._placement.lockstep:
             self._submit(left_transitions - delivered.sampled.transitions)
         return delivered
 
-    def _follow_wanted(self) -> None:
+    def _match_actor_count(self) -> None:
         wanted = 1 if self._placement.lockstep else self._wanted()
         staying = sorted(number for number, member in self._members.items() if not member.leaving)
         for number in staying[wanted:]:
@@ -145,28 +151,28 @@ class ActorPool:
     def _submit(self, left_transitions: int) -> None:
         free = left_transitions - sum(task.max_transitions for m in self._members.values() for task in m.tasks)
         depth = 1 if self._placement.lockstep else self._placement.queue_windows
-        for waiting in range(depth):  # first one for everybody, then a second one
+        for waiting in range(depth):  # one window for each actor first, then a second one
             for member in self._members.values():
                 budget = min(free, self._window_transitions)
-                # One that waits for a free CPU gets none: others would miss its share of the budget.
+                # An actor that waits for a free CPU gets no window, because other actors need its share of the budget.
                 if not member.ready or member.leaving or len(member.tasks) > waiting or budget <= 0:
                     continue
                 window, report = member.handle.sample.options(num_returns=2).remote(budget)
                 if not member.tasks:
                     member.busy_since = time.monotonic()
-                member.tasks.append(Task(window, report, budget))
+                member.tasks.append(WindowRequest(window, report, budget))
                 free -= budget
 
-    def _first_finished(self) -> Delivered | None:
+    def _first_finished(self) -> FinishedWindow | None:
         starting = {member.started: member for member in self._members.values() if not member.ready}
         playing = {member.tasks[0].report: member for member in self._members.values() if member.tasks}
-        # Who began first is served first, so that nobody waits for ever.
+        # Serve the actor that started its window first, so that none waits forever.
         order = sorted(playing, key=lambda report: playing[report].busy_since)
         if not order and not starting:
-            time.sleep(TICK_SECONDS)
+            time.sleep(POLL_SECONDS)
             return None
-        finished, _ = ray.wait([*order, *starting], timeout=TICK_SECONDS, fetch_local=False)
-        self._note_started(starting)
+        finished, _ = ray.wait([*order, *starting], timeout=POLL_SECONDS, fetch_local=False)
+        self._mark_started(starting)
         reference = next((one for one in finished if one in playing), None)
         if reference is None:
             return None
@@ -174,9 +180,10 @@ class ActorPool:
         try:
             sampled: Sampled = ray.get(reference)
         except RayError as error:
-            if (own := run_error(error)) is not None:  # a NaN of environment or θ: others would meet it, too
+            # A NaN in an environment or in θ would reach the other actors as well.
+            if (own := unwrap_run_error(error)) is not None:
                 raise own from None
-            self._lose(member, reason(error))
+            self._replace_actor(member, describe_error(error))
             return None
         task = member.tasks.popleft()
         now = time.monotonic()
@@ -185,9 +192,9 @@ class ActorPool:
         self._failures_in_a_row = 0
         self._any_delivered = True
         self._queued.append(len(_finished([task.report for m in self._members.values() for task in m.tasks])))
-        return Delivered(task.window, sampled, member.number)
+        return FinishedWindow(task.window, sampled, member.number)
 
-    def _note_started(self, starting: dict[Ref, Member]) -> None:
+    def _mark_started(self, starting: dict[Ref, PoolMember]) -> None:
         if not starting:
             return
         started, _ = ray.wait(list(starting), num_returns=len(starting), timeout=0, fetch_local=False)
@@ -196,20 +203,21 @@ class ActorPool:
             try:
                 ray.get(reference)
             except RayError as error:
-                # Of the first actors: the run's own mistake. Of one on a node that came later: that node's.
-                if (own := run_error(error)) is not None and not self._any_delivered:
+                # If no actor has delivered yet, the run itself is misconfigured. Later, blame the node that the actor
+                # started on.
+                if (own := unwrap_run_error(error)) is not None and not self._any_delivered:
                     raise own from None
-                self._lose(member, reason(error))
+                self._replace_actor(member, describe_error(error))
                 continue
             member.ready, member.state, member.busy_since = True, None, time.monotonic()
 
     def _kill_hung(self) -> None:
-        """Actors that take too long to start, or to play one window.
+        """Replace actors that take too long to start or to play one window.
 
-        Not those that wait for a free CPU, and not those that have finished a window and wait for us.
+        This excludes actors that wait for a free CPU, or that have finished a window and wait for the driver.
         """
         now, limit = time.monotonic(), self._placement.hang_seconds
-        if now - self._looked_for_hung < TICK_SECONDS:
+        if now - self._looked_for_hung < POLL_SECONDS:
             return
         self._looked_for_hung = now
         playing = [member for member in self._members.values() if member.ready and member.tasks]
@@ -218,24 +226,24 @@ class ActorPool:
             if member.tasks[0].report in finished:
                 member.busy_since = now
             elif now - member.busy_since > limit:
-                self._lose(member, f"it played one window for more than {limit:g} s and was killed")
+                self._replace_actor(member, f"it played one window for more than {limit:g} s and was killed")
         starting = [member for member in self._members.values() if not member.ready]
         placed = set(_finished([member.placed for member in starting]))
         for member in starting:
             if member.placed in placed:
                 member.busy_since = min(member.busy_since, now)
             if now - member.busy_since > limit:
-                self._lose(member, f"it did not start within {limit:g} s and was killed")
+                self._replace_actor(member, f"it did not start within {limit:g} s and was killed")
 
-    def _lose(self, member: Member, why: str) -> None:
-        """Drop what it had not delivered, and start another in its place."""
+    def _replace_actor(self, member: PoolMember, why: str) -> None:
+        """Drop what the actor has not delivered, and start another one in its place."""
         if self._members.get(member.number) is not member:
             return
         self.first_error = self.first_error or why
         self._check_others()
         self._failures_in_a_row += 1
         if self._failures_in_a_row > FAILURES_PER_ACTOR * max(1, len(self._members)):
-            raise Stalled(f"{self._failures_in_a_row} actors in a row failed before any window", self.first_error)
+            raise StallError(f"{self._failures_in_a_row} actors in a row failed before any window", self.first_error)
         self.dropped_total += len(member.tasks)
         self.replaced_total += 1
         ray.kill(member.handle)
@@ -244,7 +252,7 @@ class ActorPool:
             return
         self._add(member.number)
         self._notice(
-            f"Ray: actor {member.number} is lost and replaced, {len(member.tasks)} windows dropped: {in_a_line(why)}"
+            f"Ray: replaced lost actor {member.number} and dropped {len(member.tasks)} windows: {one_line(why)}"
         )
 
     def metrics(self) -> dict[str, float | list[float]]:
@@ -257,10 +265,10 @@ class ActorPool:
         }
 
     def state_dicts(self) -> dict[int, State]:
-        """Of the actors that live; each answers after the windows that it was asked for.
+        """Return the states of the live actors; each answers after its requested windows.
 
-        One that takes much longer than any window did is left out: a user who stops a run with a hung environment in it
-        should not wait until that is certain.
+        An actor that takes much longer than any window so far is left out. A user who stops a run with a hung
+        environment should not wait until that is certain.
         """
         staying = [member for member in self._members.values() if not member.leaving]
         states = {member.number: member.state for member in staying if member.state is not None}
@@ -271,7 +279,7 @@ class ActorPool:
             try:
                 states[asked[reference]] = ray.get(reference)
             except RayError:
-                continue  # lost: seen to at the next delivery; on resume it begins new episodes
+                continue  # It is replaced at the next delivery. After a resume it starts new episodes.
         return states
 
     def close(self) -> None:
@@ -281,7 +289,7 @@ class ActorPool:
 
 
 def _finished(references: list[Ref], patience_seconds: float = 0.0) -> list[Ref]:
-    """Those that are there, after waiting for all of them for so long."""
+    """Return the references that are available after waiting for all of them for ``patience_seconds``."""
     if not references:
         return []
     there, _ = ray.wait(references, num_returns=len(references), timeout=patience_seconds, fetch_local=False)

@@ -1,4 +1,4 @@
-"""What the processes of a run on Ray have in common: how one is started, and what it is given."""
+"""Common code for the processes of a run on Ray: how to start one, and its shared types."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ import ray
 from gdi.types import Array
 
 Arrays = dict[str, Array]
-Ref = Any  # ray.ObjectRef; as an argument it stands in a list, or Ray would send what it refers to
+# A ray.ObjectRef. As an argument it is passed in a list, because Ray would otherwise send the object.
+Ref = Any
 Handle = Any  # a Ray actor
-TICK_SECONDS = 1.0  # how long the driver waits before it looks around
-BEHIND_THE_LEARNER = 15  # niceness: as Ray gives to all its workers by default
-LOWEST_PRIORITY = 19
+POLL_SECONDS = 1.0  # how long the driver waits before it checks on the actors
+NICENESS_STEP = 15  # the niceness that Ray gives to its workers by default
+MAX_NICENESS = 19
 
 
 def start_process(
     worker: type, cpus: float, gpus: float, *args: Any, strategy: Any = "DEFAULT", max_concurrency: int = 1
 ) -> Handle:
-    """Ray keeps no record of every call: a run makes millions, and its server would grow with them."""
+    """Start a worker as a Ray actor.
+
+    Task events are off. A run makes millions of calls, and Ray's server would grow with their records.
+    """
     remote = _remote(worker).options(
         num_cpus=cpus,
         num_gpus=gpus,
@@ -37,7 +41,7 @@ def start_process(
 
 @cache
 def _remote(worker: type) -> Any:
-    """Made once a class: each one is stored by Ray for good."""
+    """Return the remote class, created once per worker, because Ray stores each one permanently."""
     return ray.remote(worker)
 
 
@@ -45,18 +49,18 @@ def threads_for(cpus: float) -> int:
     return max(1, int(cpus))
 
 
-def give_way() -> None:
-    """Let the learner go first where this process shares its cores.
+def lower_priority() -> None:
+    """Give the learner precedence on the cores that it shares with this process.
 
-    The learner computes all the time, this process now and then, and whatever wakes up takes a core from somebody: so
-    often that with four actors on two cores a run lost a quarter of its speed. On Linux a niceness belongs to a thread,
-    and Ray's own threads wake up as well.
+    The learner computes all the time, while this process wakes up only now and then. Each wake-up takes a core from
+    another process, often enough to cost a quarter of the speed with four actors on two cores. On Linux niceness
+    belongs to a thread, and Ray's own threads wake up as well.
     """
     if not sys.platform.startswith("linux"):
         if hasattr(os, "nice"):
-            os.nice(BEHIND_THE_LEARNER)
+            os.nice(NICENESS_STEP)
         return
     for thread in map(int, os.listdir("/proc/self/task")):
-        with suppress(ProcessLookupError):  # it has ended meanwhile
-            niceness = os.getpriority(os.PRIO_PROCESS, thread) + BEHIND_THE_LEARNER
-            os.setpriority(os.PRIO_PROCESS, thread, min(niceness, LOWEST_PRIORITY))
+        with suppress(ProcessLookupError):  # the thread has ended
+            niceness = os.getpriority(os.PRIO_PROCESS, thread) + NICENESS_STEP
+            os.setpriority(os.PRIO_PROCESS, thread, min(niceness, MAX_NICENESS))

@@ -1,4 +1,4 @@
-"""All parts of a run on a Ray cluster, as one system: Algorithm 1's steps, each sent to where its part lives."""
+"""A run's components on a Ray cluster as one system; Algorithm 1's steps go to their processes."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.envs import EnvSpec
-from gdi.errors import Diverged
+from gdi.errors import DivergenceError
 from gdi.iteration import Improved, Iteration, Sampled, iterate
 from gdi.placement import PlacementConfig
-from gdi.runtime.faults import PartLost, Stalled
-from gdi.runtime.parts import share_environments, wider_replay
-from gdi.runtime.ray.acting import ActorWorker
-from gdi.runtime.ray.asked import ControllerWorker, ParameterWorker
-from gdi.runtime.ray.data import CollectorWorker
-from gdi.runtime.ray.evaluating import PING_SECONDS, EvaluatorWorker, RemoteEvaluator
-from gdi.runtime.ray.failures import in_a_line, told
-from gdi.runtime.ray.learning import LearnerWorker, RemoteImproved
+from gdi.runtime.exceptions import ProcessLostError, StallError
+from gdi.runtime.factories import wider_replay, with_num_envs
+from gdi.runtime.ray.actor_worker import ActorWorker
+from gdi.runtime.ray.collector_worker import CollectorWorker
+from gdi.runtime.ray.error_mapping import one_line, to_run_error
+from gdi.runtime.ray.evaluator_worker import PING_SECONDS, EvaluatorWorker, RemoteEvaluator
+from gdi.runtime.ray.learner_worker import LearnerWorker, RemoteImproved
 from gdi.runtime.ray.pool import ActorPool
 from gdi.runtime.ray.processes import Handle, Ref, start_process, threads_for
-from gdi.runtime.run import Outcome
-from gdi.runtime.tree import SystemState, actor_states, controller_state
+from gdi.runtime.ray.services import ControllerWorker, ParameterWorker
+from gdi.runtime.run import EvaluationPoll
+from gdi.runtime.tree import SystemState, controller_state, resumable_actor_states
 from gdi.types import Metrics, State
 
 
 class RaySystem:
-    """The driver's view of a run: it holds handles and references, and none of the data."""
+    """The driver's view of a run. It holds handles and references, and none of the data."""
 
     def __init__(
         self, config: Config, placement: PlacementConfig, notice: Callable[[str], None], wanted: Callable[[], int]
     ) -> None:
-        """``wanted`` says how many actors there should be now; the placement says with how many it begins."""
+        """``wanted`` returns the requested number of actors; the placement has the initial number."""
         self.config, self.placement = config, placement
         self.clock = Clock()
         self.steps = self.episodes = self.updates = 0
         self._skipped = 0
-        # Training that the learners have been sent, oldest first, and what came of it and was not yet told.
+        # Training that was sent to the learners, oldest first. Its results wait below until they are reported.
         self._training: deque[list[Ref]] = deque()
         self._reweighting: Ref | None = None
         self._updates: list[Metrics] = []
         self._diverged: str | None = None
         self._notice = notice
         per_actor = placement.envs_per_actor or config.env.num_envs // placement.actors
-        self._actor_config = share_environments(config, per_actor)
-        self._whole_config = share_environments(config, per_actor * placement.actors)
-        self._parts: dict[str, Handle] = {}  # all but the actors and the evaluator
+        self._actor_config = with_num_envs(config, per_actor)
+        self._whole_config = with_num_envs(config, per_actor * placement.actors)
+        self._parts: dict[str, Handle] = {}  # without the actors and the evaluator
         self._learners: list[Handle] = []
         self._evaluator: RemoteEvaluator | None = None
         transitions = per_actor * config.data.sequence_steps
@@ -66,18 +66,18 @@ class RaySystem:
     def _place(self) -> None:
         p, config = self.placement, self._whole_config
         threads = threads_for(p.learner_cpus)
-        # On the driver's own node if it has room: then the loss of any other node costs no more than its actors.
+        # Prefer the driver's node. The loss of any other node then costs only its actors.
         home = ray.get_runtime_context().get_node_id()
         here = NodeAffinitySchedulingStrategy(home, soft=True, _spill_on_unavailable=True)
         self._learners = [
             start_process(LearnerWorker, p.learner_cpus, p.learner_gpus, config, threads, strategy=here)
             for _ in range(p.learners)
         ]
-        node, address = self._get(self._learners[0].where.remote())
+        node, address = self._get(self._learners[0].location.remote())
         started = self._get([one.start.remote(address, rank, p.learners) for rank, one in enumerate(self._learners)])
         self.spec: EnvSpec
         self.spec, self._plan = started[0]
-        # What the learner reads at every update lives beside it.
+        # The data that the learner reads at every update is on the learner's node.
         beside = NodeAffinitySchedulingStrategy(node, soft=False)
         self._parts = {
             "learner": self._learners[0],
@@ -86,8 +86,8 @@ class RaySystem:
             "server": start_process(ParameterWorker, 0, 0, strategy=beside),
         }
         self._slots: int = self._get(self._parts["controller"].slots.remote())
-        self._get(self._learners[0].publish_first.remote(self._parts["server"]))
-        # Now, though it is needed later: actors that join must not take its place.
+        self._get(self._learners[0].publish_initial.remote(self._parts["server"]))
+        # Start the evaluator early, because actors that join must not take its place.
         self._evaluator = RemoteEvaluator(self._start_evaluator, p.hang_seconds, self._notice, self._check_parts)
         self._get(self._evaluator.handle.played_steps.remote())
 
@@ -104,10 +104,10 @@ class RaySystem:
         )
 
     @property
-    def waits_for_evaluations(self) -> bool:
+    def pauses_for_evaluation(self) -> bool:
         return self.placement.lockstep
 
-    def text(self) -> str:
+    def summary(self) -> str:
         p, per_actor = self.placement, self._actor_config.env.num_envs
         nodes = sum(node["Alive"] for node in ray.nodes())
         return (
@@ -116,46 +116,47 @@ class RaySystem:
             f"{self._plan}"
         )
 
-    # Algorithm 1
-
     def iterate(self, total_steps: int) -> Iterator[Iteration]:
         return iterate(self, total_steps)
 
     def sample(self, max_transitions: int) -> Sampled | None:
-        """The next window that any actor finishes and that reaches the collector; None if none does for a tick."""
+        """Return the next window that an actor finishes and that reaches the collector.
+
+        Return None if there is none within POLL_SECONDS.
+        """
         with self.clock.measure("sampling"):
             if not self._started:
                 self._pool.start()
                 self._started = True
             delivered = self._pool.next(max_transitions)
             while delivered is None and self.placement.lockstep:
-                # A stop between two windows, and only there, leaves the state that the local runtime would.
+                # A stop only between two windows leaves the same state as the local runtime.
                 delivered = self._pool.next(max_transitions)
             if delivered is None:
                 return None
             try:
                 self._get(self._parts["collector"].accept.remote([delivered.window]))
-            except PartLost as error:
-                self._check_parts()  # if the collector lives, it is the window that is lost
+            except ProcessLostError as error:
+                self._check_parts()  # if the collector lives, only the window is lost
                 self._pool.dropped_total += 1
-                self._notice(f"Ray: a window of actor {delivered.actor} was lost: {in_a_line(str(error))}")
+                self._notice(f"Ray: a window of actor {delivered.actor} was lost: {one_line(str(error))}")
                 return None
             self.steps += delivered.sampled.transitions
             self.episodes += len(delivered.sampled.episodes)
             return delivered.sampled
 
     def improve(self, *, last: bool = False) -> Improved:
-        """Send the learner what is due, and return what it did with what was due before.
+        """Send the learner the due batches, and return the results of the previous ones.
 
-        So it has its next batches before it is done with these, and never waits for a message. In lockstep, and at the
-        end, this waits for everything.
+        The learner thus has its next batches before it finishes these, and never waits for a message. In lockstep, and
+        at the end, this waits for all results.
         """
         due = self._parts["collector"].take.remote(last)
         self._training.append([learner.improve.remote(due, self._parts["server"]) for learner in self._learners])
         while len(self._training) > (0 if last or self.placement.lockstep else 1):
             self._finish_oldest()
         updates, self._updates = self._updates, []
-        return Improved(updates, diverged=None if self._diverged is None else Diverged(self._diverged))
+        return Improved(updates, diverged=None if self._diverged is None else DivergenceError(self._diverged))
 
     def _finish_oldest(self) -> None:
         improved: RemoteImproved = self._get(self._training.popleft())[0]
@@ -172,8 +173,6 @@ class RaySystem:
         if self.placement.lockstep:
             self._get(self._reweighting)
 
-    # What surrounds it
-
     def metrics(self) -> dict[str, float | list[float]]:
         collector, controller = self._parts["collector"].metrics.remote(), self._parts["controller"].metrics.remote()
         return {
@@ -183,8 +182,11 @@ class RaySystem:
             **self._pool.metrics(),
         }
 
-    def evaluate(self, seed: int) -> Outcome:
-        """Played by the evaluator, beside training; a lost evaluator is replaced and plays it again."""
+    def evaluate(self, seed: int) -> EvaluationPoll:
+        """Start an evaluation in the evaluator while training continues.
+
+        A lost evaluator is replaced and plays it again.
+        """
         params = self._learners[0].parameters.remote()
         controller = self._parts["controller"].state_dict.remote()
         evaluator = self._evaluator
@@ -193,7 +195,7 @@ class RaySystem:
         return evaluator.outcome
 
     def state_dict(self) -> State:
-        while self._training:  # so that steps, updates and θ belong together
+        while self._training:  # so that steps, updates and θ match
             self._finish_oldest()
         parts = self._parts
         learner, collector = parts["learner"].state_dict.remote(), parts["collector"].state_dict.remote()
@@ -212,7 +214,10 @@ class RaySystem:
         ).tree()
 
     def load_state_dict(self, state: State) -> None:
-        """Continue, with as many actors as there are now: those that have a state of the same size go on from it."""
+        """Continue with the current number of actors.
+
+        Actors continue from their saved state if it has the same size.
+        """
         parts, learner = self._parts, ray.put(state["learner"])
         self._get([one.load_state_dict.remote(learner) for one in self._learners])
         self._get(parts["collector"].load_state_dict.remote(state["collector"]))
@@ -224,7 +229,9 @@ class RaySystem:
         self.updates, self._skipped = counters.updates, counters.skipped
         self.steps, self.episodes = int(state["steps"]), int(state["episodes"])
         saved_by_local = {"envs_per_actor": self.config.env.num_envs}
-        self._pool.start(actor_states({**saved_by_local, **state}, self._actor_config.env.num_envs), self.steps)
+        self._pool.start(
+            resumable_actor_states({**saved_by_local, **state}, self._actor_config.env.num_envs), self.steps
+        )
         self._started = True
 
     def close(self) -> None:
@@ -235,27 +242,28 @@ class RaySystem:
             ray.kill(part)
         self._learners, self._parts, self._evaluator = [], {}, None
 
-    # Waiting for the parts
-
     def _get(self, references: Any) -> Any:
-        """What they refer to; PartLost if a part is gone, Stalled if nothing comes."""
+        """Return the referenced objects.
+
+        Raise ProcessLostError if a process is lost, and StallError if there is no answer.
+        """
         try:
             return ray.get(references, timeout=self.placement.stall_seconds)
         except GetTimeoutError:
             what = f"no answer for {self.placement.stall_seconds:g} s{_why_waiting()}"
-            raise Stalled(what, self._pool.first_error) from None
+            raise StallError(what, self._pool.first_error) from None
         except RayError as error:
-            raise told(error) from None
+            raise to_run_error(error) from None
 
     def _check_parts(self) -> None:
-        """PartLost if a part that an actor talks to is gone: then it is that part which must be replaced."""
+        """Raise ProcessLostError if a process that the actors depend on is lost, and must be replaced first."""
         pings = [part.__ray_ready__.remote() for part in {*self._learners, *self._parts.values()}]
         try:
             ray.get(pings, timeout=PING_SECONDS)
         except GetTimeoutError:
-            return  # busy, not gone
+            return  # busy, but alive
         except RayError as error:
-            raise told(error) from None
+            raise to_run_error(error) from None
 
 
 def _many(count: int, what: str) -> str:

@@ -1,4 +1,4 @@
-"""How θ travels between processes, and the device on which one uses it."""
+"""The transfer of θ between processes, and the device that uses it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from gdi.config import Config
-from gdi.runtime.parts import resolve_device
+from gdi.runtime.factories import resolve_device
 from gdi.runtime.ray.processes import Arrays
 
 
 def to_arrays(params: dict[str, Tensor]) -> Arrays:
-    """θ as NumPy arrays, which Ray writes to shared memory without pickling them."""
+    """Return θ as NumPy arrays, which Ray writes to shared memory without pickling."""
     return {name: value.numpy() for name, value in params.items()}
 
 
@@ -20,10 +20,12 @@ def to_tensors(arrays: Arrays) -> dict[str, Tensor]:
     return {name: torch.tensor(value) for name, value in arrays.items()}
 
 
-def device_here(config: Config) -> torch.device:
-    """The GPU that Ray gave this process, if it gave one and the config does not say cpu.
+def assigned_device(config: Config) -> torch.device:
+    """Return the GPU that Ray assigned to this process, or the CPU.
 
-    A process that was given none may still see them.
+    The CPU is used if there is no assigned GPU or the config says cpu.
+
+    A process without an assigned GPU may still see one.
     """
     given = ray.get_runtime_context().get_accelerator_ids().get("GPU")
     return resolve_device("auto" if given and config.run.device != "cpu" else "cpu")

@@ -1,4 +1,4 @@
-"""Package data: what the paper prints, with its sources. See README.md beside this file."""
+"""Package data: the numbers that the paper prints, with their sources. See README.md in this folder."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from importlib.resources import files
 
 
 def read_csv(name: str) -> list[dict[str, str]]:
-    """The rows of one data file, every cell as text, exactly as written."""
+    """Return the rows of one data file, with every cell as text, exactly as written."""
     text = files(__name__).joinpath(name).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))

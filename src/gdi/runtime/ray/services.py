@@ -1,25 +1,25 @@
-"""The two parts that actors on Ray ask: the controller for λ, and the parameter server for θ.
+"""The two services of the actors on Ray: the controller for λ, and the parameter server for θ.
 
-Neither needs torch, and a process without it starts sooner and is smaller.
+Neither imports torch. A process without torch starts sooner and is smaller.
 """
 
 from __future__ import annotations
 
-from gdi.acting.newest import Newest
+from gdi.acting.newest import LatestParameters
 from gdi.config import Config
 from gdi.controller import make_controller
 from gdi.iteration import Sampled, reweight
 from gdi.runtime.metrics import controller_metrics
-from gdi.runtime.ray.processes import Ref, give_way
+from gdi.runtime.ray.processes import Ref, lower_priority
 from gdi.types import Index, State
 
 
 class ControllerWorker:
-    """P_Λ and E."""
+    """The controller, which proposes exploration settings (P_Λ) and learns from returns (E)."""
 
     def __init__(self, config: Config) -> None:
         self._controller = make_controller(config)
-        give_way()
+        lower_priority()
 
     def slots(self) -> int:
         return self._controller.slots
@@ -41,11 +41,11 @@ class ControllerWorker:
 
 
 class ParameterWorker:
-    """The parameter server; it holds a reference to θ, not θ."""
+    """The parameter server, which holds a reference to θ instead of θ."""
 
     def __init__(self) -> None:
-        self._newest: Newest[list[Ref]] = Newest([])
-        give_way()
+        self._newest: LatestParameters[list[Ref]] = LatestParameters([])
+        lower_priority()
 
     def push(self, params: list[Ref], version: int) -> None:
         self._newest.push(params, version)

@@ -1,4 +1,7 @@
-"""Measures several programs in turns, so that a machine that slows down for a while slows all of them."""
+"""Measures several programs in turns.
+
+A machine that slows down for a while therefore slows down all of them.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 SPEED = "steps_per_second"
-Found = dict[str, list[dict[str, Any]]]
+Measurements = dict[str, list[dict[str, Any]]]
 
 
-def in_turns(commands: Mapping[str, list[str]], rounds: int) -> Found:
-    """Run each command once a round, in a process of its own; its last line of output is one JSON object."""
-    found: Found = {name: [] for name in commands}
+def run_interleaved(commands: Mapping[str, list[str]], rounds: int) -> Measurements:
+    """Run each command once per round, in its own process; its last line of output is one JSON object."""
+    found: Measurements = {name: [] for name in commands}
     for number in range(rounds):
         for name, command in commands.items():
             told = subprocess.run([sys.executable, *command], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -26,7 +29,7 @@ def in_turns(commands: Mapping[str, list[str]], rounds: int) -> Found:
     return found
 
 
-def median(found: Found, name: str, key: str = SPEED) -> float:
+def median(found: Measurements, name: str, key: str = SPEED) -> float:
     return statistics.median(result[key] for result in found[name])
 
 

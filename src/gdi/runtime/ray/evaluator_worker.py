@@ -1,4 +1,4 @@
-"""Evaluation on Ray: played in a process of its own, beside training."""
+"""Evaluation on Ray, in its own process, while training continues."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ray.exceptions import RayError
 from gdi.config import Config
 from gdi.controller import make_controller
 from gdi.evaluation import Evaluation, Evaluator
-from gdi.runtime.faults import Stalled
-from gdi.runtime.parts import make_evaluator, prepare_process
-from gdi.runtime.ray.failures import in_a_line, is_loss, reason, told
-from gdi.runtime.ray.processes import TICK_SECONDS, Arrays, Handle, Ref
-from gdi.runtime.ray.tensors import device_here, to_tensors
+from gdi.runtime.exceptions import StallError
+from gdi.runtime.factories import configure_process, make_evaluator
+from gdi.runtime.ray.error_mapping import describe_error, is_process_lost, one_line, to_run_error
+from gdi.runtime.ray.processes import POLL_SECONDS, Arrays, Handle, Ref
+from gdi.runtime.ray.tensors import assigned_device, to_tensors
 from gdi.types import State
 
 PING_SECONDS = 60.0
@@ -23,12 +23,12 @@ ATTEMPTS = 3
 
 
 class EvaluatorWorker:
-    """Plays evaluations in environments of its own; may be asked how far it is meanwhile."""
+    """A player of evaluations in its own environments; it reports its progress when asked."""
 
     def __init__(self, config: Config, threads: int) -> None:
         self._config = config
         self._make: Callable[[], Evaluator] = lambda: make_evaluator(
-            config, device_here(config), prepare_process(threads)
+            config, assigned_device(config), configure_process(threads)
         )
         self._evaluator: Evaluator | None = None
         self._controller = make_controller(config)
@@ -43,7 +43,7 @@ class EvaluatorWorker:
         self._evaluator = self._evaluator or self._make()
         propose = self._controller.propose_best
         evaluation = self._evaluator.evaluate(to_tensors(params), propose, episodes, seed, self._count)
-        assert evaluation is not None  # nobody asks it to stop: it is killed instead
+        assert evaluation is not None  # it is killed instead of being stopped
         return evaluation
 
     def _count(self) -> bool:
@@ -52,7 +52,10 @@ class EvaluatorWorker:
 
 
 class RemoteEvaluator:
-    """The evaluator as the driver sees it. When it is lost or hangs it is replaced, and plays the evaluation again."""
+    """The driver's handle to the evaluator.
+
+    An evaluator that is lost or hangs is replaced and plays the evaluation again.
+    """
 
     def __init__(
         self,
@@ -61,13 +64,13 @@ class RemoteEvaluator:
         notice: Callable[[str], None],
         check_others: Callable[[], None],
     ) -> None:
-        """``check_others`` raises if it was a part that the evaluation waited for which is gone."""
+        """``check_others`` raises if a process that the evaluation waited for is lost."""
         self._start, self._hang_seconds = start, hang_seconds
         self._notice, self._check_others = notice, check_others
         self.handle = start()
 
     def begin(self, params: Ref, controller: Ref, seed: int) -> None:
-        """One evaluation at a time."""
+        """Start an evaluation; only one may run at a time."""
         self._request = (params, controller, seed)
         self._losses = self._played_steps = 0
         self._play()
@@ -78,7 +81,7 @@ class RemoteEvaluator:
 
     def outcome(self, stop: Callable[[], bool], wait: bool) -> Evaluation | None:
         while True:
-            done, _ = ray.wait([self._playing], timeout=TICK_SECONDS if wait else 0)
+            done, _ = ray.wait([self._playing], timeout=POLL_SECONDS if wait else 0)
             try:
                 if done:
                     evaluation: Evaluation = ray.get(self._playing)
@@ -86,9 +89,9 @@ class RemoteEvaluator:
                 if self._is_hung():
                     self._play_again(f"it played nothing for {self._hang_seconds:g} s")
             except RayError as error:
-                if not is_loss(error):
-                    raise told(error) from None
-                self._play_again(reason(error))
+                if not is_process_lost(error):
+                    raise to_run_error(error) from None
+                self._play_again(describe_error(error))
             if not done and (not wait or stop()):
                 return None
 
@@ -107,8 +110,8 @@ class RemoteEvaluator:
         self._check_others()
         self._losses += 1
         if self._losses > ATTEMPTS:
-            raise Stalled(f"the evaluator was lost {self._losses} times in one evaluation", why)
-        self._notice(f"Ray: the evaluator is lost and replaced: {in_a_line(why)}")
+            raise StallError(f"the evaluator was lost {self._losses} times in one evaluation", why)
+        self._notice(f"Ray: replaced the lost evaluator: {one_line(why)}")
         self.close()
         self.handle = self._start()
         self._play()

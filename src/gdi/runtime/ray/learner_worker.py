@@ -1,4 +1,7 @@
-"""Learning on Ray: a learner, alone or one of a group that shares every batch. It writes θ once per version."""
+"""Learning on Ray: a learner, alone or in a group that shares every batch.
+
+Each version of θ is written once.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,16 @@ from gdi.data import Draws
 from gdi.envs import EnvSpec
 from gdi.iteration import improve
 from gdi.learner.group import LearnerGroup
-from gdi.runtime.parts import make_learner, prepare_process
-from gdi.runtime.ray.data import Due
+from gdi.runtime.factories import configure_process, make_learner
+from gdi.runtime.ray.collector_worker import BatchPlan
 from gdi.runtime.ray.processes import Arrays, Handle, Ref
-from gdi.runtime.ray.tensors import device_here, to_arrays
+from gdi.runtime.ray.tensors import assigned_device, to_arrays
 from gdi.types import Array, Batch, Metrics, State, Window, gather_columns
 
 
 @dataclass(frozen=True)
-class Counters:
-    """How far a learner is, and the seconds that it spent since it was last asked."""
+class LearnerCounters:
+    """A learner's counters, and the seconds that it spent since the last query."""
 
     updates: int
     skipped: int
@@ -33,12 +36,12 @@ class Counters:
 
 @dataclass(frozen=True)
 class RemoteImproved:
-    """What came of some batches."""
+    """The result of training some batches."""
 
     updates: list[Metrics]
-    batches: int  # that are done, the one that raised an error included
-    diverged: str | None  # what went wrong
-    counters: Counters
+    batches: int  # the trained ones, including one that raised an error
+    diverged: str | None  # the error message, if any
+    counters: LearnerCounters
     published: list[Ref]  # the parameter server's answer, if θ was published
 
 
@@ -52,31 +55,31 @@ class LearnerWorker:
         self._references: dict[int, Ref] = {}
         self._windows: dict[int, Window] = {}
 
-    def where(self) -> tuple[str, str]:
-        """-> the node, and an address there at which a group can meet."""
+    def location(self) -> tuple[str, str]:
+        """Return the node, and an address on it at which a group can meet."""
         with socket.socket() as free:
             free.bind(("", 0))
             address = f"{ray.util.get_node_ip_address()}:{free.getsockname()[1]}"
         return str(ray.get_runtime_context().get_node_id()), address
 
     def start(self, address: str, rank: int, size: int) -> tuple[EnvSpec, str]:
-        """Make the learner, and meet the others of its group; -> the environment and the memory plan."""
-        prepare_process(self._threads)
-        device = device_here(self._config)
+        """Create the learner and join its group; return the environment and the memory plan."""
+        configure_process(self._threads)
+        device = assigned_device(self._config)
         if size > 1:
             self._group = LearnerGroup(address, rank, size, device)
         self.learner, spec, plan = make_learner(self._config, device, self._group)
-        return spec, plan.text()
+        return spec, plan.summary()
 
-    def publish_first(self, server: Handle) -> None:
-        """Give the parameter server θ^(0)."""
+    def publish_initial(self, server: Handle) -> None:
+        """Send the initial parameters (θ^(0)) to the parameter server."""
         ray.get(_publish(self.learner.parameters(), 0, server))
 
-    def improve(self, due: Due, server: Handle) -> RemoteImproved:
+    def improve(self, due: BatchPlan, server: Handle) -> RemoteImproved:
         """Train the batches.
 
-        θ is published once, at the end: actors pull at the beginning of a window. The parameter server's answer is for
-        the driver to wait for: on a busy machine it takes longer than an update.
+        θ is published once, at the end, because actors pull at the start of a window. The driver waits for the
+        parameter server's answer, which takes longer than an update on a busy machine.
         """
         self._references |= due.new
         every = self._config.data.push_every_updates
@@ -97,25 +100,29 @@ class LearnerWorker:
             yield batch
 
     def _part(self, draws: Draws, number: int) -> Batch:
-        """This learner's part of a batch."""
+        """Return this learner's share of a batch."""
         group = self._group
         mine = draws.batch(number) if group is None else draws.batch(number, group.rank, group.size)
         if mine:
             return self._gather(mine)
-        # Beyond the last sequence of a run's last batch: take part with one none of whose steps count.
+        # The run's last batch may be too small for this learner. It then takes part with a sequence without valid
+        # steps.
         key, columns = draws.batch(number)[0]
         nothing = self._gather([(key, columns[:1])])
         nothing.valid[:] = False
         return nothing
 
     def _gather(self, batch: list[tuple[int, Array]]) -> Batch:
-        """A window is opened once, in place, and stays open until its last use: opening costs time."""
+        """Gather the columns of a batch.
+
+        A window is opened once, in place, and stays open until its last use, because opening it costs time.
+        """
         new = [key for key, _ in batch if key not in self._windows]
         self._windows.update(zip(new, ray.get([self._references[key] for key in new]), strict=True))
         return gather_columns([(self._windows[key], columns) for key, columns in batch])
 
-    def counters(self) -> Counters:
-        return Counters(self.learner.updates, self.learner.skipped_updates, self._clock.take())
+    def counters(self) -> LearnerCounters:
+        return LearnerCounters(self.learner.updates, self.learner.skipped_updates, self._clock.take())
 
     def parameters(self) -> Arrays:
         return to_arrays(self.learner.parameters())
@@ -128,5 +135,5 @@ class LearnerWorker:
 
 
 def _publish(params: dict[str, Tensor], version: int, server: Handle) -> Ref:
-    """Write θ to the object store and tell the parameter server of it; -> its answer, once it knows."""
+    """Write θ to the object store and notify the parameter server; return a reference to its answer."""
     return server.push.remote([ray.put(to_arrays(params))], version)

@@ -1,7 +1,7 @@
 """Data on Ray: windows stay in the object store, where the actor that played them wrote them once.
 
-The collector keeps references to them and says which of their columns are trained when; the learner is sent each
-reference once, and then only numbers: a reference costs its receiver a message to the owner.
+The collector keeps references to the windows and decides which of their columns are trained when. The learner receives
+each reference once, and only numbers after that, because a reference costs its receiver a message to the owner.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from gdi.types import Metrics, State, Window
 
 
 class StoredWindow:
-    """A window in the object store, its arrays in place.
+    """A window in the object store, whose arrays are not copied.
 
-    Holding the arrays keeps a copy on this node, so that the window outlives the node that it came from.
+    Holding the arrays keeps a copy on this node, so the window outlives the node that played it.
     """
 
     def __init__(self, reference: Ref) -> None:
@@ -40,8 +40,8 @@ class StoredWindow:
 
 
 @dataclass(frozen=True)
-class Due:
-    """Batches to train now, the windows that no one named before, and all those that are still needed."""
+class BatchPlan:
+    """The batches to train, the windows that are new to the learner, and those still needed."""
 
     draws: Draws
     new: dict[int, Ref]
@@ -49,25 +49,25 @@ class Due:
 
 
 class CollectorWorker:
-    """Which columns of which windows are trained next."""
+    """The choice of the columns and windows that are trained next."""
 
     def __init__(self, config: Config) -> None:
         self._replay = make_replay(config)
         self._windows: dict[int, StoredWindow] = {}
         self._arrived: list[StoredWindow] = []
-        self._new: dict[int, Ref] = {}  # not yet named to the learner
+        self._new: dict[int, Ref] = {}  # not sent to the learner yet
 
     def _put(self, key: int, window: StoredWindow) -> None:
         self._windows[key] = window
         self._new[key] = window.reference
 
     def accept(self, references: list[Ref]) -> None:
-        """A window has arrived once this returns; it raises if the window was lost on its way."""
+        """Receive a window, or raise if it was lost on its way; it has arrived once this returns."""
         self._arrived.append(StoredWindow(references[0]))
 
-    def take(self, last: bool) -> Due:
-        """Add what arrived, and hand out every batch that is due."""
-        # A local run that acted and learned at the same time leaves batches that are due.
+    def take(self, last: bool) -> BatchPlan:
+        """Add the windows that arrived and return every batch that is due."""
+        # After a local run with overlap, batches may be due before any window arrives.
         draws = [self._replay.due(last=False)]
         for window in self._arrived:
             self._put(self._replay.add(window.num_sequences), window)
@@ -76,10 +76,10 @@ class CollectorWorker:
         if last:
             draws.append(self._replay.due(last=True))
         new, self._new = self._new, {}
-        return Due(join_draws(draws), new, self._replay.kept())
+        return BatchPlan(join_draws(draws), new, self._replay.kept())
 
     def learned(self, batches: int) -> None:
-        """The oldest so many batches that were handed out are done."""
+        """Mark the oldest ``batches`` returned batches as trained."""
         self._replay.learned(batches)
         self._windows = {key: self._windows[key] for key in self._replay.kept()}
 

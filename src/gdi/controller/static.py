@@ -1,4 +1,4 @@
-"""Controllers without E: P_Λ never changes (the ablations "Fix Selection" and "Random Selection")."""
+"""Controllers that never learn (the ablations "Fix Selection" and "Random Selection")."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gdi.types import EpisodeEnd, Index, State
 
 
 class FixedController:
-    """P_Λ is a point mass: always the base index of the space."""
+    """A controller that always proposes the base index of the space (P_Λ is a point mass)."""
 
     slots = 1
 
@@ -24,7 +24,7 @@ class FixedController:
         return self._index
 
     def observe(self, episodes: list[EpisodeEnd], transitions: int) -> None:
-        """E is the identity."""
+        """Ignore the episodes, because E is the identity."""
 
     def belief(self) -> list[Belief]:
         return []
@@ -33,11 +33,11 @@ class FixedController:
         return {}
 
     def load_state_dict(self, state: State) -> None:
-        """Nothing is learned, so nothing is kept."""
+        """Ignore the state, because this controller learns nothing."""
 
 
 class UniformController:
-    """P_Λ is uniform in the controller's coordinates, also when evaluated: it has no better guess."""
+    """A controller whose P_Λ is uniform in its coordinates, even for evaluation: it has no better guess."""
 
     slots = 1
 
@@ -54,7 +54,7 @@ class UniformController:
         return self._space.to_index(rng.uniform(low, high))
 
     def observe(self, episodes: list[EpisodeEnd], transitions: int) -> None:
-        """E is the identity."""
+        """Ignore the episodes, because E is the identity."""
 
     def belief(self) -> list[Belief]:
         return []

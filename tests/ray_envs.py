@@ -1,6 +1,6 @@
-"""Environments that misbehave, for processes that import them by name: ``ray_worlds:Hangs-v0``.
+"""Misbehaving environments for processes that import them by name: ``ray_envs:Hangs-v0``.
 
-Where they misbehave only once, a file whose path is in the environment variable RAY_WORLDS_FLAG remembers it.
+Some misbehave only once. They remember it in a file, whose path is in the environment variable RAY_ENVS_FLAG.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import gymnasium
 import numpy as np
 
 
-class World(gymnasium.Env[Any, int]):
-    """Episodes of ten steps; action 1 is worth a point."""
+class MisbehavingEnv(gymnasium.Env[Any, int]):
+    """An environment with episodes of ten steps, where action 1 is worth a point; subclasses misbehave."""
 
     observation_space = gymnasium.spaces.Box(0.0, 1.0, (3,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -41,36 +41,36 @@ def hang_once(flag: Path) -> None:
     time.sleep(10_000)
 
 
-class Hangs(World):
-    """One of all its copies sleeps for ever, once."""
+class Hangs(MisbehavingEnv):
+    """An environment of which one copy sleeps forever, once."""
 
     def misbehave(self) -> None:
-        hang_once(Path(os.environ["RAY_WORLDS_FLAG"]))
+        hang_once(Path(os.environ["RAY_ENVS_FLAG"]))
 
 
 class HangsAtStart(Hangs):
-    """And one that is made after that."""
+    """An environment that also sleeps forever once while it is created."""
 
     def __init__(self) -> None:
-        hang_once(Path(os.environ["RAY_WORLDS_FLAG"] + ".start"))
+        hang_once(Path(os.environ["RAY_ENVS_FLAG"] + ".start"))
 
 
-class Fails(World):
-    """Raises at the fifth step of every episode."""
+class Fails(MisbehavingEnv):
+    """An environment that raises at the fifth step of every episode."""
 
     def misbehave(self) -> None:
         if self._steps == 5:
             raise ValueError("the lever broke")
 
 
-class NotFinite(World):
-    """From its fifth step on it rewards nothing that is a number."""
+class NotFinite(MisbehavingEnv):
+    """An environment whose rewards are NaN from its fifth step on."""
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         observation, reward, *rest = super().step(action)
         return observation, float("nan") if self._steps >= 5 else reward, *rest
 
 
-WORLDS = {"Plain": World, "Hangs": Hangs, "HangsAtStart": HangsAtStart, "Fails": Fails, "NotFinite": NotFinite}
-for name, world in WORLDS.items():
-    gymnasium.register(f"{name}-v0", world)
+ENVS = {"Plain": MisbehavingEnv, "Hangs": Hangs, "HangsAtStart": HangsAtStart, "Fails": Fails, "NotFinite": NotFinite}
+for name, env in ENVS.items():
+    gymnasium.register(f"{name}-v0", env)

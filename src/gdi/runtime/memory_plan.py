@@ -1,7 +1,6 @@
-"""The memory plan: how much a run will hold, before it holds anything, and into what chunks a batch must be cut.
+"""The memory plan: how much memory a run will need, and into what chunks it splits a batch.
 
-The plan is arithmetic over the config and one measured number: what backpropagation keeps of a single step, counted on
-the real network.
+The plan is computed from the config and one measured number: what the real network keeps per step for backpropagation.
 """
 
 from __future__ import annotations
@@ -23,24 +22,25 @@ from gdi.index_space import make_index_space
 from gdi.networks import AgentNetwork, Seen
 
 GIB = 1 << 30
-# What all chunks that are trained side by side may keep for backpropagation. Fixed, so that a run's sums do not depend
-# on the machine; large enough that convolutions lose nothing.
+# Limit on what all chunks that are trained in parallel keep for backpropagation. It is fixed, so that a run's sums do
+# not depend on the machine. It is large enough that convolutions lose no speed.
 ACTIVATION_BYTES = 2 * GIB
-# Backpropagation holds gradients beside what it kept: at most about half as much again, measured on all torsos.
+# Gradients add at most about half as much again to the kept activations. This was measured on all torsos.
 BACKWARD_FACTOR = 1.5
 PROGRAM_BYTES = 500 << 20  # Python, torch and its kernels
 EMULATOR_BYTES = 3 << 20  # one copy of an environment
-# The learner's θ, its gradient and two moments; copies at the parameter server, on its way there, the actor, evaluator.
-COPIES_OF_PARAMETERS = 8
-# action, reward, flags, μ, λ, version and what came before them, per step
+# The learner has θ, its gradient and two moments. The parameter server, a push in transit, the actor and the evaluator
+# have one copy each.
+PARAMETER_COPIES = 8
+# Per step: action, reward, flags, μ, λ, version, and the previous action and reward.
 SCALARS_BYTES = 64
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Bytes by purpose, and how many sequences are trained at once (0: the whole batch).
+    """Bytes by purpose, and the number of sequences that are trained at once (0: the whole batch).
 
-    Learning and the network are on the GPU where there is one; the plan counts them as if all were in one place.
+    With a GPU, learning and the network use its memory. The plan counts all memory as if it were in one place.
     """
 
     bytes_by_purpose: dict[str, int]
@@ -50,7 +50,7 @@ class MemoryPlan:
     def total_bytes(self) -> int:
         return sum(self.bytes_by_purpose.values())
 
-    def text(self) -> str:
+    def summary(self) -> str:
         parts = ", ".join(f"{name} {size / GIB:.2f}" for name, size in self.bytes_by_purpose.items())
         chunks = f"; batches in chunks of {self.chunk_sequences} sequences" if self.chunk_sequences else ""
         return f"Memory: at most about {self.total_bytes / GIB:.1f} GiB ({parts}){chunks}"
@@ -61,7 +61,7 @@ def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryP
     length = data.window_steps
     frame_bytes = math.prod(spec.frame_shape) * spec.observation_dtype.itemsize
     state_bytes = network.initial_state(1).numel() * 4
-    # One sequence as it is stored: each frame once, scalars, the recurrent state at its first step.
+    # A stored sequence has each frame once, the scalars, and the recurrent state at its first step.
     sequence_bytes = (spec.frame_stack + length) * frame_bytes + length * SCALARS_BYTES + state_bytes
     num_windows = data.held_windows(num_envs)
     kept_step_bytes = saved_bytes_per_step(network, spec, len(make_index_space(config.index_space).names))
@@ -76,7 +76,7 @@ def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryP
             "sequences": num_windows * num_envs * sequence_bytes + 2 * num_envs * length * state_bytes,
             "batch": data.batch_size_sequences * sequence_bytes,
             "learning": workers * chunk * (kept_bytes + (length + 1) * observation_bytes),
-            "network": (COPIES_OF_PARAMETERS + workers) * parameter_bytes,
+            "network": (PARAMETER_COPIES + workers) * parameter_bytes,
             "acting": (num_envs + eval_envs) * (EMULATOR_BYTES + kept_step_bytes),
             "program": PROGRAM_BYTES,
         },
@@ -85,9 +85,10 @@ def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryP
 
 
 def saved_bytes_per_step(network: AgentNetwork, spec: EnvSpec, num_components: int) -> int:
-    """What autograd keeps of each step for the backward pass: what one stretch keeps more than a shorter one.
+    """Return the bytes that autograd keeps per step for the backward pass.
 
-    So weights do not count, nor copies of them in another precision, of which a stretch of any length keeps one.
+    The result is the difference between two lengths. Weights and their copies in another precision cancel, because each
+    length keeps them once.
     """
     few, many = 4, 8
     more = _saved_bytes(network, spec, num_components, many) - _saved_bytes(network, spec, num_components, few)
@@ -95,9 +96,10 @@ def saved_bytes_per_step(network: AgentNetwork, spec: EnvSpec, num_components: i
 
 
 def _saved_bytes(network: AgentNetwork, spec: EnvSpec, num_components: int, steps: int) -> int:
-    """Of one sequence of so many steps, each memory block counted once."""
+    """Return the bytes kept for one sequence of ``steps`` steps, counting each memory block once."""
     kept: dict[int, int] = {}
-    held: list[Tensor] = []  # until all are counted, so that no block is freed and its address used again
+    # Hold all tensors until they are counted, so that no freed address is reused.
+    held: list[Tensor] = []
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
@@ -118,8 +120,8 @@ def _saved_bytes(network: AgentNetwork, spec: EnvSpec, num_components: int, step
     return sum(kept.values())
 
 
-def memory_bytes() -> int | None:
-    """Memory of this machine, or of the container that the process lives in; None where it cannot be told."""
+def available_memory_bytes() -> int | None:
+    """Return the memory of this machine or container, or None if it is unknown."""
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -136,6 +138,6 @@ def memory_bytes() -> int | None:
 def check_fits(plan: MemoryPlan, available_bytes: int | None) -> None:
     if available_bytes is not None and plan.total_bytes > available_bytes:
         raise UserError(
-            f"this configuration does not fit: {plan.text()}, and there are {available_bytes / GIB:.1f} GiB. Lower "
-            "--env.num-envs, --data.replay-span-windows or --data.sequence-steps."
+            f"this configuration does not fit in memory: {plan.summary()}, but only {available_bytes / GIB:.1f} GiB "
+            "are available. Lower --env.num-envs, --data.replay-span-windows or --data.sequence-steps."
         )

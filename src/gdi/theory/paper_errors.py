@@ -1,5 +1,7 @@
-"""Sentences of the paper that are wrong as printed, each with the smallest example; the theorems survive all
-of them."""
+"""Statements of the paper that are wrong as printed, each with the smallest example.
+
+The theorems survive all of them.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +10,23 @@ from itertools import permutations, product
 
 import numpy as np
 
-from gdi.theory.errata import coupling_as_printed, obstruction
+from gdi.theory.as_printed import coupling_as_printed, obstruction
 from gdi.theory.mdp import FiniteMDP, advantages, expected_return, random_mdp, state_values, visitation
 from gdi.theory.measures import Array, co_monotone, mean, mean_gain, tilt
 from gdi.theory.monotonicity import suggested_value
 from gdi.theory.operators import kl_objective, reweight
 from gdi.theory.policies import Indices, policy
 from gdi.theory.sampling import random_comonotone, random_unrelated
-from gdi.theory.search import CLEAR, Counterexample, Search, first_failure, numbers, simplices, with_rate
+from gdi.theory.search import CLEAR_MARGIN, Counterexample, Search, first_failure, simplices, to_plain, with_rate
 from gdi.theory.transport import coupling, coupling_errors, unit_gains
 
 
 def printed_induction(rng: np.random.Generator, trials: int) -> Counterexample:
-    """The proof of lemma:dct_R1 as printed: its coupling is none, from three points on. (The lemma itself is
-    true.) The example also shows that no "proper measure" can be filled in: one row is forced to hold more
-    than its mass."""
+    """Test the proof of lemma:dct_R1 as printed: its coupling is invalid from three points on.
+
+    The lemma itself is true. The example also shows that no "proper measure" can be filled in, because one row is
+    forced to hold more than its mass.
+    """
 
     def candidates() -> Iterator[Counterexample]:
         for points in (1, 2, 3):
@@ -32,19 +36,21 @@ def printed_induction(rng: np.random.Generator, trials: int) -> Counterexample:
                     gamma = coupling_as_printed(mass, levels)
                     row = obstruction(mass, levels) if points == 3 else None
                     if row is not None and row[0] <= row[1]:
-                        continue  # broken too, but another filling might do; look for one that none can cure
+                        # This one is broken as well, but another filling might work. Search for one that no filling can
+                        # fix.
+                        continue
                     yield Counterexample(
                         "lemma:dct_R1 (proof)",
-                        "lumping in the order of g (printed: at neighbours in space)",
+                        "lumping in the order of g (printed: at neighbors in space)",
                         "-(worst error of the coupling) >= 0",
                         -float(coupling_errors(gamma, mass, levels).worst),
                         0.0,
                         {
-                            "mu": numbers(mass),
+                            "mu": to_plain(mass),
                             "g": list(g),
-                            "gamma as printed": numbers(gamma),
-                            "row sums": numbers(gamma.sum(axis=1)),
-                            "entry forced on the lowest row, and its whole mass": numbers(row) if row else None,
+                            "gamma as printed": to_plain(gamma),
+                            "row sums": to_plain(gamma.sum(axis=1)),
+                            "entry forced on the lowest row, and its whole mass": to_plain(row) if row else None,
                         },
                     )
 
@@ -57,7 +63,7 @@ def printed_induction(rng: np.random.Generator, trials: int) -> Counterexample:
 
 
 def printed_ties(rng: np.random.Generator, trials: int) -> Counterexample:
-    """The printed coupling for ties in g (proof of lemma:dct_R1) loses mass, from two points on."""
+    """Test the printed coupling for ties in g (proof of lemma:dct_R1): it loses mass from two points on."""
 
     def candidates() -> Iterator[Counterexample]:
         for points in (1, 2):
@@ -70,7 +76,7 @@ def printed_ties(rng: np.random.Generator, trials: int) -> Counterexample:
                     "the coupling has total mass 1: -|1 - total| >= 0",
                     -abs(1.0 - float(gamma.sum())),
                     0.0,
-                    {"mu": numbers(mass), "g": numbers(levels), "gamma as printed": numbers(gamma)},
+                    {"mu": to_plain(mass), "g": to_plain(levels), "gamma as printed": to_plain(gamma)},
                 )
 
     mass = rng.dirichlet(np.ones(3), min(trials, 500))
@@ -79,9 +85,12 @@ def printed_ties(rng: np.random.Generator, trials: int) -> Counterexample:
 
 
 def tied_support(rng: np.random.Generator, trials: int) -> Counterexample:
-    """The last step of the proof of lemma:dct_R1: from "no mass where g(x) > g(y)" to "no unit of mass
-    loses". It fails at ties of g, where a co-monotone f is free to fall and the transport free to move. (The
-    sum is right all the same; ordering ties by f mends the step.)"""
+    """Test the last step of the proof of lemma:dct_R1.
+
+    It concludes from "no mass where g(x) > g(y)" that "no unit of mass loses". That fails at ties of g, where a
+    co-monotone f may fall and the transport may move mass. The sum is still correct, and ordering ties by f fixes the
+    step.
+    """
 
     def candidates() -> Iterator[Counterexample]:
         for points in (1, 2):
@@ -95,10 +104,10 @@ def tied_support(rng: np.random.Generator, trials: int) -> Counterexample:
                     float(unit_gains(gamma, np.array(f)).min()),
                     0.0,
                     {
-                        "mu": numbers(mass),
-                        "g": numbers(g),
+                        "mu": to_plain(mass),
+                        "g": to_plain(g),
                         "f": list(f),
-                        "a coupling as the proof asks for": numbers(gamma),
+                        "a coupling as the proof asks for": to_plain(gamma),
                         "its worst error": float(coupling_errors(gamma, mass, g).worst),
                     },
                 )
@@ -109,18 +118,19 @@ def tied_support(rng: np.random.Generator, trials: int) -> Counterexample:
 
 
 def limit_step(rng: np.random.Generator, trials: int) -> Counterexample:
-    """The step from lemma:dct_R1 to thm:cts_R1: |E_β[f] - E_β̃[f]| < ε for a fine split. Only f is assumed
-    continuous, and β̃ takes g at the split points alone; let g misbehave there, and no split is fine enough.
-    (The theorem is true: it is a covariance.)
+    """Test the step from lemma:dct_R1 to thm:cts_R1: |E_β[f] - E_β̃[f]| < ε for a fine split.
 
-    μ uniform, f = max(0, x - 1/2), g = 1 on the right half; on the left half g = 0, but -depth at rational
-    points. f and g are co-monotone. E_β sees the 0 (rationals have no mass), β̃ on a rational split sees
-    -depth.
+    Only f is assumed continuous, and β̃ uses g at the split points alone. If g misbehaves there, no split is fine
+    enough. The theorem is true, because it is a covariance.
+
+    The example has μ uniform, f = max(0, x - 1/2), and g = 1 on the right half. On the left half g = 0, but -depth at
+    rational points. f and g are co-monotone. E_β sees the 0, because rationals have no mass, but β̃ on a rational split
+    sees -depth.
     """
 
     def gap(cells: int, depth: float) -> float:
         x = np.arange(cells) / cells
-        middle = x + 0.5 / cells  # f is affine on each cell, so its midpoint is its exact mean there
+        middle = x + 0.5 / cells  # f is affine on each cell, so its midpoint value is its exact mean there
         flat = np.full(cells, 1.0 / cells)
         exact = mean(tilt(flat, np.where(x < 0.5, 0.0, 1.0)), np.maximum(0.0, middle - 0.5))
         split = mean(tilt(flat, np.where(x < 0.5, -depth, 1.0)), np.maximum(0.0, x - 0.5))
@@ -147,8 +157,10 @@ def limit_step(rng: np.random.Generator, trials: int) -> Counterexample:
 
 
 def kl_remark(rng: np.random.Generator, trials: int) -> Counterexample:
-    """The remark after asp:2: P exp(ηr)/Z as the maximiser of E[r] - η KL. Its maximiser is P exp(r/η)/Z;
-    they meet at η = 1 only."""
+    """Test the remark after asp:2 that P exp(ηr)/Z maximizes E[r] - η KL.
+
+    The maximizer is P exp(r/η)/Z. The two agree only at η = 1.
+    """
 
     def sides(prior: Array, value: Array, eta: float | Array) -> tuple[Array, Array]:
         inverse = 1.0 / np.asarray(eta, float)
@@ -166,11 +178,11 @@ def kl_remark(rng: np.random.Generator, trials: int) -> Counterexample:
                 float(left),
                 float(right),
                 {
-                    "P": numbers(prior),
-                    "r": numbers(value),
+                    "P": to_plain(prior),
+                    "r": to_plain(value),
                     "eta": eta,
-                    "P exp(eta r)/Z": numbers(reweight(prior, value, eta)),
-                    "P exp(r/eta)/Z": numbers(reweight(prior, value, 1.0 / eta)),
+                    "P exp(eta r)/Z": to_plain(reweight(prior, value, eta)),
+                    "P exp(r/eta)/Z": to_plain(reweight(prior, value, 1.0 / eta)),
                 },
             )
 
@@ -180,16 +192,21 @@ def kl_remark(rng: np.random.Generator, trials: int) -> Counterexample:
 
 
 def bandit_score(value: Array, count: Array, c: float = 1.0) -> Array:
-    r"""eq:bandit_score: :math:`(V_i - \mu(V)) / \sigma(V) + c \sqrt{\log(1 + \sum_j N_j) / (1 + N_i)}`."""
+    r"""Return eq:bandit_score.
+
+    It is :math:`(V_i - \mu(V)) / \sigma(V) + c \sqrt{\log(1 + \sum_j N_j) / (1 + N_i)}`.
+    """
     spread = np.std(value, axis=-1, keepdims=True)
     standard = (value - np.mean(value, axis=-1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
     return np.asarray(standard + c * np.sqrt(np.log1p(np.sum(count, axis=-1, keepdims=True)) / (1.0 + count)))
 
 
 def bandit_as_e(rng: np.random.Generator, trials: int) -> Counterexample:
-    """ "E is achieved by a variant of MAB, where Assumption 2 holds naturally": the paper's own bandit is no
-    P exp(ηL_E)/Z. Its bonus sends an index that was tried too rarely to the top, however low its return, and
-    then the target falls. That is exploration, and meant; but Theorem 1 does not speak of it."""
+    """Test "E is achieved by a variant of MAB, where Assumption 2 holds naturally".
+
+    The paper's own bandit is not of the form P exp(ηL_E)/Z. Its bonus ranks a rarely tried index first, however low its
+    return, and then the target falls. That is intended exploration, but Theorem 1 does not cover it.
+    """
 
     def pick(value: Array, count: Array) -> Array:
         score = bandit_score(value, count)
@@ -208,24 +225,26 @@ def bandit_as_e(rng: np.random.Generator, trials: int) -> Counterexample:
                 float(mean(after, value)),
                 float(mean(prior, value)),
                 {
-                    "L_E = L_T = V": numbers(value),
-                    "N, visits": numbers(count),
-                    "score": numbers(bandit_score(value, count)),
-                    "P": numbers(prior),
-                    "P after, mode argmax": numbers(after),
+                    "L_E = L_T = V": to_plain(value),
+                    "N, visits": to_plain(count),
+                    "score": to_plain(bandit_score(value, count)),
+                    "P": to_plain(prior),
+                    "P after, mode argmax": to_plain(after),
                 },
             )
 
-    # Visits as a running bandit has them: a few blocks tried often, others hardly ever.
+    # These visits are like those of a running bandit: a few blocks are tried often, others rarely.
     value, count = rng.standard_normal((trials, 10)), np.floor(np.exp(rng.uniform(0, np.log(1000), (trials, 10))))
     gain = mean_gain(np.full((trials, 10), 0.1), pick(value, count), value)
-    return with_rate(first_failure(candidates()), gain < -CLEAR)
+    return with_rate(first_failure(candidates()), gain < -CLEAR_MARGIN)
 
 
 def improvement_remark(rng: np.random.Generator, trials: int) -> Counterexample:
-    """The last remark of the theory: L_E is about E_{s~d}[V' - V] / (1-γ). It is (1-γ) E_{s0~ρ0}[V' - V]: the
-    factor is inverted, and the states are those of the start. Compared by relative error, at a small ε where
-    "about" is sharp."""
+    """Test the last remark of the theory: L_E is about E_{s~d}[V' - V] / (1-γ).
+
+    The correct value is (1-γ) E_{s0~ρ0}[V' - V]. The printed factor is inverted, and the states should be those of the
+    start. Errors are relative, at a small ε where "about" is sharp.
+    """
     epsilon = 1e-3
 
     def errors(mdp: FiniteMDP, theta: Array) -> tuple[Array, Array, Array, Array, Array]:
@@ -247,7 +266,7 @@ def improvement_remark(rng: np.random.Generator, trials: int) -> Counterexample:
             yield Counterexample(
                 "thm:2nd_gdi (remark)",
                 "(1-γ) E_{s0~ρ0} (printed: 1/(1-γ) E_{s~d})",
-                "the printed approximation is as good as the mended one: -error >= -error",
+                "the printed approximation is as good as the corrected one: -error >= -error",
                 -float(wrong),
                 -float(right),
                 {
@@ -261,12 +280,14 @@ def improvement_remark(rng: np.random.Generator, trials: int) -> Counterexample:
 
     mdp = random_mdp(rng, trials, 3, 2)
     _, _, _, wrong, right = errors(mdp, rng.standard_normal((trials, 3, 1, 2)))
-    return with_rate(first_failure(candidates()), wrong > right + CLEAR)
+    return with_rate(first_failure(candidates()), wrong > right + CLEAR_MARGIN)
 
 
 def objective_over_visits(rng: np.random.Generator, trials: int) -> Counterexample:
-    """eq_accmulate_reward averages V over the visited states d^π, not over the start: it can rank a worse
-    policy first."""
+    """Test eq_accmulate_reward, which averages V over the visited states d^π instead of the start.
+
+    It can rank a worse policy first.
+    """
 
     def sides(mdp: FiniteMDP, policies: Array) -> tuple[Array, Array]:
         many = mdp.per_index()
@@ -275,8 +296,7 @@ def objective_over_visits(rng: np.random.Generator, trials: int) -> Counterexamp
 
     def candidates() -> Iterator[Counterexample]:
         for now, later in product((1.0, 2.0, 3.0), (1.0, 2.0)):
-            # From the start: left pays `now` and ends; right pays 0 and enters a room that pays `later` for
-            # ever.
+            # From the start, left pays `now` and ends. Right pays 0 and enters a room that pays `later` forever.
             transition, reward = np.zeros((3, 2, 3)), np.zeros((3, 2))
             transition[0, 0, 2] = transition[0, 1, 1] = 1.0
             transition[1, :, 1] = transition[2, :, 2] = 1.0
@@ -289,13 +309,13 @@ def objective_over_visits(rng: np.random.Generator, trials: int) -> Counterexamp
             yield Counterexample(
                 "eq_accmulate_reward",
                 "J over the start distribution (printed: over d^π)",
-                "the policy that maximises the printed J has the largest return",
+                "the policy that maximizes the printed J has the largest return",
                 float(real[chosen]),
                 float(np.max(real)),
                 {
-                    "MDP": f"left pays {now} and ends; right pays 0, then {later} for ever; γ = 0.5",
-                    "printed J of left, right": numbers(printed),
-                    "return of left, right": numbers(real),
+                    "MDP": f"left pays {now} and ends; right pays 0, then {later} forever; γ = 0.5",
+                    "printed J of left, right": to_plain(printed),
+                    "return of left, right": to_plain(real),
                 },
             )
 
@@ -305,7 +325,7 @@ def objective_over_visits(rng: np.random.Generator, trials: int) -> Counterexamp
 
 
 def first_order_step_as_printed(rng: np.random.Generator, trials: int) -> Counterexample:
-    """The printed first-order E, P + η ∇_P E_P[r] = P + η r, leaves the simplex, already on one point."""
+    """Test the printed first-order E, P + η ∇_P E_P[r] = P + η r: it leaves the simplex on one point."""
 
     def candidates() -> Iterator[Counterexample]:
         for points in (1, 2):
@@ -317,12 +337,12 @@ def first_order_step_as_printed(rng: np.random.Generator, trials: int) -> Counte
                 "the step has total mass 1: -|1 - total| >= 0",
                 -abs(1.0 - total),
                 0.0,
-                {"P": numbers(prior), "r": numbers(value), "eta": 1.0, "P + eta r": numbers(prior + value)},
+                {"P": to_plain(prior), "r": to_plain(value), "eta": 1.0, "P + eta r": to_plain(prior + value)},
             )
 
     problem = random_unrelated(rng, trials, 4)
     off = np.abs(np.sum(problem.mass + problem.g, axis=-1) - 1.0)
-    return with_rate(first_failure(candidates()), off > CLEAR)
+    return with_rate(first_failure(candidates()), off > CLEAR_MARGIN)
 
 
 SEARCHES: dict[str, Search] = {

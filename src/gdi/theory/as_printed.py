@@ -1,5 +1,8 @@
-r"""What the paper prints, executed to the letter, where the letter does not hold. Nothing else imports this
-but ``counterexamples``; the mended versions are in ``transport``, ``operators`` and ``monotonicity``."""
+r"""The paper's constructions exactly as printed, where they do not hold.
+
+Only ``paper_errors`` imports this module. The corrected versions are in ``transport``, ``operators`` and
+``monotonicity``.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from gdi.theory.measures import Array, tilt
 
 
 def lumped(mass: Array, known: list[int]) -> Array:
-    r""":math:`\tilde\mu_m` of the proof of lemma:dct_R1: each known point holds its own mass and that of the
-    unknown points between it and the next known point to its right; the leftmost one also holds all that lies
-    left of it."""
+    r"""Return the lumped masses :math:`\tilde\mu_m` of the proof of lemma:dct_R1.
+
+    Each known point holds its own mass and that of the unknown points between it and the next known point to its right.
+    The leftmost one also holds everything to its left.
+    """
     result = np.zeros_like(mass)
     places = sorted(known)
     for place, following in zip(places, [*places[1:], len(mass)], strict=True):
@@ -19,18 +24,20 @@ def lumped(mass: Array, known: list[int]) -> Array:
     return result
 
 
-def coupling_as_printed(mass: Array, g: Array, mended_ties: bool = False) -> Array:
-    r"""The induction printed in the proof of lemma:dct_R1, for one instance: points enter in the order of g
-    and split the mass of a *spatial* neighbour :math:`k^*`; "replacing :math:`x_m, x_{m+1}` by
-    :math:`x_{k^*}, x_{k_{m+1}}`, we can construct :math:`\gamma_{m+1}` all the same way" as for increasing
-    functions.
+def coupling_as_printed(mass: Array, g: Array, fix_ties: bool = False) -> Array:
+    r"""Run the induction printed in the proof of lemma:dct_R1 on one instance.
 
-    Two slips. (1) The step needs :math:`k^*` to have the largest g so far, as m has in lemma:dct_inc_R1:
-    otherwise rows above :math:`g(x_{k^*})` are told to send mass down to column :math:`k^*`, and row
-    :math:`k^*` keeps entries in other columns that no longer fit into its halved mass. (2) For ties the
-    printed new row is a multiple of :math:`\gamma_m(x_{k_{m+1}}, \cdot)`, which is zero since that point is
-    only now entering, and all entries outside row and column :math:`k^*` are dropped. ``mended_ties`` splits
-    row and column :math:`k^*` instead, so that slip (1) can be seen alone.
+    Points enter in the order of g and split the mass of a *spatial* neighbor :math:`k^*`. The paper says: "replacing
+    :math:`x_m, x_{m+1}` by :math:`x_{k^*}, x_{k_{m+1}}`, we can construct :math:`\gamma_{m+1}` all the same way" as for
+    increasing functions.
+
+    There are two errors. (1) The step needs :math:`k^*` to have the largest g so far, as m has in lemma:dct_inc_R1.
+    Otherwise rows above :math:`g(x_{k^*})` must send mass down to column :math:`k^*`. Row :math:`k^*` also keeps
+    entries in other columns that no longer fit into its halved mass. (2) For ties the printed new row is a multiple of
+    :math:`\gamma_m(x_{k_{m+1}}, \cdot)`. That row is zero, because the point has not entered yet. All entries outside
+    row and column :math:`k^*` are dropped.
+
+    ``fix_ties`` splits row and column :math:`k^*` instead, so that error (1) appears alone.
     """
     order = [int(k) for k in np.argsort(g, kind="stable")]
     known = order[:1]
@@ -44,7 +51,7 @@ def coupling_as_printed(mass: Array, g: Array, mended_ties: bool = False) -> Arr
         z_before, z_after = np.sum(before * np.exp(g - shift)), np.sum(mu * np.exp(g - shift))
         beta = tilt(mu, g)
         if g[star] == g[new]:
-            gamma = _tie_mended(gamma, star, new, mu) if mended_ties else _tie_printed(gamma, star, new, mu, beta)
+            gamma = _split_tie(gamma, star, new, mu) if fix_ties else _tie_printed(gamma, star, new, mu, beta)
         else:
             shrink = z_before / z_after
             b = beta[star] / (beta[star] + beta[new])
@@ -73,8 +80,8 @@ def _tie_printed(gamma: Array, star: int, new: int, mu: Array, beta: Array) -> A
     return result
 
 
-def _tie_mended(gamma: Array, star: int, new: int, mu: Array) -> Array:
-    """Split row and column ``star``; where g ties, the shares of μ and of β are the same."""
+def _split_tie(gamma: Array, star: int, new: int, mu: Array) -> Array:
+    """Split row and column ``star``; at ties of g, μ and β are shared alike."""
     share = mu[star] / (mu[star] + mu[new])
     result = gamma.copy()
     result[new, :], result[star, :] = gamma[star, :] * (1.0 - share), gamma[star, :] * share
@@ -83,15 +90,16 @@ def _tie_mended(gamma: Array, star: int, new: int, mu: Array) -> Array:
 
 
 def obstruction(mass: Array, g: Array) -> tuple[float, float] | None:
-    r"""Why slip (1) of ``coupling_as_printed`` cannot be cured by "adding some proper measure at proper
-    points".
+    r"""Show that "adding some proper measure at proper points" cannot fix error (1).
 
-    Three points, entering as :math:`k_0, k_1, k_2`. On two points the coupling is unique, so
-    :math:`\gamma_1(x_{k_0}, y_{k_1}) = \tilde\mu_1(x_{k_0}) - \tilde\beta_1(x_{k_0})`. Let
-    :math:`k_2` split :math:`k^* = k_0`. The entrywise shrink by :math:`Z_1/Z_2` leaves column :math:`k_1`
-    exactly full, so row :math:`k_0` must keep its shrunk entry there; row :math:`k_2`, of the largest g,
-    cannot take it over. Returns (that entry, the mass row :math:`k_0` may hold in all); when the first is the
-    larger, no filling exists. None where :math:`k_2` splits :math:`k_1` instead: the printed step is right.
+    The error is that of ``coupling_as_printed``. Three points enter as :math:`k_0, k_1, k_2`. On two points the
+    coupling is unique, so :math:`\gamma_1(x_{k_0}, y_{k_1}) = \tilde\mu_1(x_{k_0}) - \tilde\beta_1(x_{k_0})`. Let
+    :math:`k_2` split :math:`k^* = k_0`. Shrinking all entries by :math:`Z_1/Z_2` leaves column :math:`k_1` exactly
+    full. Row :math:`k_0` must therefore keep its shrunk entry there, because row :math:`k_2`, with the largest g,
+    cannot take it over.
+
+    Return that entry and the total mass that row :math:`k_0` may hold. If the entry is larger, no filling exists.
+    Return None if :math:`k_2` splits :math:`k_1`, where the printed step is correct.
     """
     if len(mass) != 3 or len(set(g.tolist())) != 3:
         raise ValueError("the obstruction is stated for three points with distinct g")

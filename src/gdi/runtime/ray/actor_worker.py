@@ -1,6 +1,6 @@
-"""Acting on Ray: the actors, and how they get λ and θ from the parts that have them.
+"""Acting on Ray: the actors, and how they get λ and θ from other processes.
 
-What can fail while a part is made is made by a method, not by ``__init__``: its error then reaches the driver whole.
+A method creates everything that can fail. An error in ``__init__`` would not reach the driver in full.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from gdi.acting.actor import Actor
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.iteration import Sampled, sample
-from gdi.runtime.parts import make_actor, prepare_process
-from gdi.runtime.ray.processes import Handle, give_way
-from gdi.runtime.ray.tensors import device_here, to_tensors
+from gdi.runtime.factories import configure_process, make_actor
+from gdi.runtime.ray.processes import Handle, lower_priority
+from gdi.runtime.ray.tensors import assigned_device, to_tensors
 from gdi.types import Index, State, Window
 
 
-class PulledParameters:
-    """θ as an actor in another process sees it. It asks the parameter server at most once a window."""
+class RemoteParameters:
+    """The parameters (θ) for an actor in another process; it queries the server at most once per window."""
 
     def __init__(self, server: Handle) -> None:
         self._server = server
@@ -43,20 +43,21 @@ class PulledParameters:
         return to_tensors(ray.get(reference)), version
 
 
-class ProposedIndices:
-    """λ ~ P_Λ as an actor in another process gets it: drawn ahead, because every message costs both sides time.
+class IndexPrefetcher:
+    """Prefetched exploration settings (λ ~ P_Λ), because every message costs both processes time.
 
-    At the first need in a window it asks for as many as the window before took. What is left when a window ends is
-    thrown away, so that no λ is older than the window in which its episode begins.
+    The first request in a window asks for as many λ as the previous window used. Those left at the end of a window are
+    discarded, so no λ is older than the window in which its episode starts.
     """
 
     def __init__(self, ask: Callable[[list[int]], list[Index]], *, slots: int, ahead: bool) -> None:
-        """``ask`` draws a λ for each of these environments; not ``ahead``: exactly when one is needed.
+        """``ask`` draws one λ for each of its environments; ``ahead`` allows prefetching.
 
-        Only where the controller has one slot are environments alike, so that a λ may be drawn ahead for any of them.
+        Prefetching needs a controller with one slot. Only then are environments alike, and a λ drawn in advance fits
+        any of them.
         """
         self._ask, self._slots, self._ahead = ask, slots, ahead and slots == 1
-        self._stock: dict[int, deque[Index]] = {}  # by the environment it was drawn for
+        self._stock: dict[int, deque[Index]] = {}  # by the environment that it was drawn for
         self._expected: Counter[int] = Counter()
         self._used: Counter[int] = Counter()
 
@@ -65,7 +66,7 @@ class ProposedIndices:
         self._expected, self._used = self._used, Counter()
 
     def propose(self, envs: list[int]) -> list[Index]:
-        owners = [0 if self._slots == 1 else env for env in envs]  # one slot for all: any will do
+        owners = [0 if self._slots == 1 else env for env in envs]  # with one slot, any environment will do
         self._used.update(owners)
         lacking = Counter(owners) - Counter({owner: len(stock) for owner, stock in self._stock.items()})
         if lacking:
@@ -77,7 +78,7 @@ class ProposedIndices:
 
 
 class ActorWorker:
-    """An actor with environments of its own."""
+    """An actor with its own environments."""
 
     def __init__(
         self,
@@ -90,24 +91,24 @@ class ActorWorker:
         lockstep: bool,
         slots: int,
     ) -> None:
-        """``slots``: those of the controller."""
-        self._indices = ProposedIndices(
+        """``slots`` is the number of the controller's slots."""
+        self._indices = IndexPrefetcher(
             lambda envs: ray.get(controller.propose.remote(envs)),
             slots=slots,
             ahead=not lockstep,
         )
-        self._parameters = PulledParameters(server)
+        self._parameters = RemoteParameters(server)
         self._make: Callable[[], Actor] = lambda: make_actor(
-            config, self._parameters, device_here(config), prepare_process(threads), Clock(), *which
+            config, self._parameters, assigned_device(config), configure_process(threads), Clock(), *which
         )
         self._first_env = number * config.env.num_envs
 
     def start(self, state: State | None) -> None:
-        """Comes first: make the actor, and let it continue from ``state`` if there is one."""
+        """Create the actor and restore ``state`` if there is one; call this before any other method."""
         self._actor = self._make()
         if state is not None:
             self._actor.load_state_dict(state)
-        give_way()  # not before: an actor that starts late leaves the learner without data
+        lower_priority()  # not earlier, because an actor that starts late leaves the learner without data
 
     def sample(self, max_transitions: int) -> tuple[Window, Sampled]:
         self._parameters.begin_window()

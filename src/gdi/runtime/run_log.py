@@ -1,9 +1,10 @@
-"""The run log: append-only files in the run folder, from which everything else is made.
+"""The run log: append-only files in the run folder, from which all reports are made.
 
-``metrics.jsonl``: one JSON object per line, kinds ``train`` and ``evaluation``. All that depends on the clock stands
-under the one key ``clock``; the rest is the same for the same seed. ``episodes.csv``: every finished training
-episode with its λ. ``notices.log``: warnings and faults, with the time. ``tensorboard/``: the metrics as TensorBoard
-events.
+``metrics.jsonl`` has one JSON object per line, of kind ``train`` or ``evaluation``. Everything that depends on timing
+is under the single key ``clock``, and the rest is the same for the same seed.
+
+``episodes.csv`` lists every finished training episode with its exploration setting (λ). ``notices.log`` has warnings
+and faults with the time. ``tensorboard/`` holds the metrics as TensorBoard events.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from gdi.runtime.events import Event
 from gdi.types import EpisodeEnd, State
 
 METRICS, EPISODES, TENSORBOARD, NOTICES = "metrics.jsonl", "episodes.csv", "tensorboard", "notices.log"
-# Columns of episodes.csv before and after the components of λ, which the index space names.
+# The components of λ, which the index space names, come between these two groups of columns in episodes.csv.
 BEFORE_INDEX, AFTER_INDEX = ("steps", "env"), ("episode_return", "length_steps", "truncated")
 
 
 class RunLog:
-    """Writes the files of one run. A resumed run goes back to where its checkpoint was and continues from there."""
+    """A writer of one run's files, which a resumed run continues at its checkpoint's position."""
 
     def __init__(self, run_dir: Path, index_names: tuple[str, ...]) -> None:
-        """``index_names``: the components of λ, in the order of the index space."""
+        """``index_names`` are the components of λ, in the order of the index space."""
         self._run_dir = run_dir
         self._index_names = index_names
         self._metrics = (run_dir / METRICS).open("a", encoding="utf-8")
@@ -63,7 +64,7 @@ class RunLog:
         if self._tensorboard is None:
             from tensorboardX import SummaryWriter
 
-            # Viewers drop events of an earlier session from ``purge_step`` on: the part a resumed run repeats.
+            # Viewers drop an earlier session's events from ``purge_step`` on, because a resumed run repeats them.
             self._tensorboard = SummaryWriter(str(self._run_dir / TENSORBOARD), purge_step=first_step)
         return self._tensorboard
 
@@ -82,27 +83,31 @@ class RunLog:
         self._episodes.write(line.getvalue())
 
     def position(self) -> State:
-        """How far both files are, after forcing them to disk: a checkpoint never points past them."""
+        """Sync both files to disk and return their sizes, so that a checkpoint never points past them."""
         for file in (self._metrics, self._episodes):
             file.flush()
             os.fsync(file.fileno())
         return {METRICS: self._metrics.tell(), EPISODES: self._episodes.tell()}
 
     def rewind(self, position: State) -> None:
-        """Drop what was written after the position: the resumed run writes it again. {} is the very beginning."""
+        """Drop everything written after the position, because the resumed run writes it again.
+
+        The position {} is the beginning.
+        """
         for name, file in ((METRICS, self._metrics), (EPISODES, self._episodes)):
             end = int(position.get(name, 0))
             file.flush()
             if os.fstat(file.fileno()).st_size < end:
                 raise UserError(
-                    f"{self._run_dir / name} is shorter than the checkpoint says: part of it was lost, so the run "
-                    "cannot be continued without a gap. Start a new run."
+                    f"{self._run_dir / name} is shorter than at its checkpoint: part of it is lost, so the run "
+                    "cannot be resumed without a gap. Start a new run."
                 )
             file.truncate(end)
             file.seek(end)
         if not position:
             self._write_header()
-        if self._tensorboard is not None:  # a new one tells viewers to drop what comes again
+        # A new writer makes viewers drop the events that are written again.
+        if self._tensorboard is not None:
             self._tensorboard.close()
             self._tensorboard = None
 
@@ -114,7 +119,7 @@ class RunLog:
 
 
 def read_metrics(run_dir: Path, kind: str) -> list[Event]:
-    """All complete lines of one kind; a last line cut short by a crash is passed over."""
+    """Return all complete lines of one kind; skip a last line that a crash truncated."""
     events = []
     with (run_dir / METRICS).open(encoding="utf-8") as file:
         for line in file:

@@ -1,15 +1,16 @@
-"""Reads score files (CSV, JSON) and run folders of ``gdi train`` into agents, and says exactly what is wrong with them.
+"""Reads score files (CSV, JSON) and ``gdi train`` run folders as agents, with exact error messages.
 
-CSV comes in four shapes, told apart by the first row:
+CSV has one of four layouts, which the first row determines:
 
 1. long: columns ``game`` and ``score``, optionally ``seed`` and ``agent``;
-2. games down, seeds across: ``game,seed_0,seed_1,...``;
-3. games down, agents across: ``game,mine,baseline,...``;
-4. games across: one column per game, one row per seed, optionally with columns ``seed`` and ``agent``.
+2. one row per game, one column per seed: ``game,seed_0,seed_1,...``;
+3. one row per game, one column per agent: ``game,mine,baseline,...``;
+4. one column per game, one row per seed, optionally with columns ``seed`` and ``agent``.
 
-JSON: ``{"pong": 20.9}`` or ``{"pong": [20.9, 21]}``, the same under agent names, or a list of records like the rows of
-long CSV.
-An empty cell, ``N/A`` or JSON's ``null`` means "no score"; any other text where a number belongs is an error.
+JSON is ``{"pong": 20.9}`` or ``{"pong": [20.9, 21]}``, the same under agent names, or a list of records like the
+rows of long CSV.
+
+An empty cell, ``N/A`` or JSON's ``null`` means "no score". Any other text in place of a number is an error.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from typing import Any
 
 from gdi.errors import UserError
 from gdi.scores.agents import Agent, score_matrix
-from gdi.scores.games import OUTSIDE, find_game, suggest
+from gdi.scores.games import NON_BENCHMARK_GAMES, find_game, suggest
 
 GAME_COLUMNS = ("game", "games", "env", "env_id", "environment", "task", "rom")
 SCORE_COLUMNS = ("score", "return", "reward", "mean", "value")
 SEED_COLUMNS = ("seed", "run", "trial")
 AGENT_COLUMNS = ("agent", "algorithm", "algo", "method")
-ABSENT = ("", "n/a", "na", "-")
+MISSING = ("", "n/a", "na", "-")
 
 _SEED_HEADER = re.compile(r"(seed|run|trial|score|return|rep|s|r)?[\s_#-]*\d+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One score with the place it was read from. `agent` is None where the file does not name one."""
+    """One score with the place it was read from; `agent` is None if the file does not name one."""
 
     agent: str | None
     game: str
@@ -48,17 +49,18 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """The agents of all inputs, and remarks that the reader of the report should see."""
+class LoadedAgents:
+    """The agents of all inputs, and remarks for the reader of the report."""
 
     agents: tuple[Agent, ...]
     notes: tuple[str, ...]
 
 
-def load_agents(inputs: Sequence[str], frames: float | None = None) -> Loaded:
-    """Read files and run folders. Each file is an agent named after it; run folders together are the agent ``runs``.
+def load_agents(inputs: Sequence[str], frames: float | None = None) -> LoadedAgents:
+    """Read files and run folders.
 
-    ``NAME=PATH`` names the agent; inputs of the same name are pooled as further seeds.
+    Each file is an agent named after it. Run folders together are the agent ``runs``. ``NAME=PATH`` names the agent,
+    and inputs with the same name are pooled as further seeds.
     """
     runs: dict[str, dict[str, list[float]]] = {}
     frames_seen: dict[str, set[float]] = {}
@@ -77,10 +79,10 @@ def load_agents(inputs: Sequence[str], frames: float | None = None) -> Loaded:
         if outside:
             notes.append(f"{path}: dropped {', '.join(outside)}: not among the benchmark's 57 games.")
         if ignored:
-            notes.append(f"{path}: only the column of scores is read; ignored: {', '.join(ignored)}.")
+            notes.append(f"{path}: only the score column is read. Ignored: {', '.join(ignored)}.")
         if not entries:
             raise UserError(
-                f"{path}: no score in it." if not outside else f"{path}: none of the benchmark's 57 games in it."
+                f"{path} contains no score." if not outside else f"{path} contains none of the benchmark's 57 games."
             )
         for agent, games in _by_agent(entries, name or path.stem).items():
             for game, scores in games.items():
@@ -89,12 +91,12 @@ def load_agents(inputs: Sequence[str], frames: float | None = None) -> Loaded:
     for agent, games in runs.items():
         seen = frames_seen.get(agent, set())
         if frames is None and len(seen) > 1:
-            notes.append(f"{agent}: its runs have different numbers of frames; the largest is used.")
+            notes.append(f"{agent}: its runs have different numbers of frames. The largest is used.")
         agents.append(Agent(agent, score_matrix(games), frames if frames is not None else max(seen, default=None)))
     for agent, names in protocols.items():
-        mixed = ": scores of different protocols do not compare" if len(names) > 1 else ""
+        mixed = ": scores of different protocols are not comparable" if len(names) > 1 else ""
         notes.append(f"{agent}: protocol {', '.join(sorted(names))}{mixed}.")
-    return Loaded(tuple(agents), tuple(notes))
+    return LoadedAgents(tuple(agents), tuple(notes))
 
 
 def _split_name(given: str) -> tuple[str | None, Path]:
@@ -105,7 +107,7 @@ def _split_name(given: str) -> tuple[str | None, Path]:
 
 
 def _by_agent(entries: Sequence[Entry], default: str) -> dict[str, dict[str, list[float]]]:
-    """Scores by agent and game; the same game twice for the same agent and seed is an error."""
+    """Group scores by agent and game; a duplicate for the same agent and seed is an error."""
     seen: dict[tuple[str, str, str | None], str] = {}
     result: dict[str, dict[str, list[float]]] = {}
     for entry in entries:
@@ -120,18 +122,18 @@ def _by_agent(entries: Sequence[Entry], default: str) -> dict[str, dict[str, lis
 
 
 def _short(where: str) -> str:
-    """A place without the file it shares with the other one."""
+    """Shorten a place to what differs from the other place in the same file."""
     return where.split(": ", 1)[-1]
 
 
 def _read_file(path: Path) -> tuple[list[Entry], list[str], list[str]]:
-    """The scores of a file, the games dropped because they are not among the 57, and the columns ignored."""
+    """Return a file's scores, the dropped games that are not among the 57, and the ignored columns."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file or run folder.") from None
     except UnicodeDecodeError:
-        raise UserError(f"{path}: not a text file (CSV or JSON in UTF-8 is expected).") from None
+        raise UserError(f"{path}: not a text file: use CSV or JSON in UTF-8.") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}.") from None
     if not text.strip():
@@ -141,7 +143,10 @@ def _read_file(path: Path) -> tuple[list[Entry], list[str], list[str]]:
 
 
 class _Reader:
-    """What CSV and JSON share: checking games and numbers, and collecting the games outside the benchmark."""
+    """The common code for CSV and JSON.
+
+    It checks games and numbers, and collects games outside the benchmark.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -149,18 +154,18 @@ class _Reader:
         self.ignored: list[str] = []
 
     def game(self, name: str, where: str) -> str | None:
-        """Our name; None for an Atari game that is not among the 57, which is remembered."""
+        """Return our name, or None for an Atari game that is not among the 57, which is recorded."""
         found = find_game(name)
         if found is None:
             raise UserError(f"{where}: unknown Atari game {name!r}.{suggest(name)}")
-        if found in OUTSIDE:
+        if found in NON_BENCHMARK_GAMES:
             if found not in self.outside:
                 self.outside.append(found)
             return None
         return found
 
     def number(self, text: str, where: str) -> float | None:
-        if text.strip().lower() in ABSENT:
+        if text.strip().lower() in MISSING:
             return None
         try:
             value = float(text)
@@ -170,7 +175,7 @@ class _Reader:
             )
             raise UserError(f"{where}: {text!r} is not a number{hint}.") from None
         if not math.isfinite(value):
-            raise UserError(f"{where}: {text!r} is not a finite score (leave the cell empty if there is none).")
+            raise UserError(f"{where}: {text!r} is NaN or infinite: leave the cell empty if there is no score.")
         return value
 
 
@@ -198,7 +203,7 @@ class _Csv(_Reader):
         if known:
             return self._games_across(header, rows)
         if len(header) > 1 and any(_is_number(cell) for cell in header[1:]):
-            # A headless list whose first game is misspelt.
+            # This is a list without a header, and its first game is misspelled.
             self.game(header[0], f"{self.path}: row {rows[0][0]}, column 1")
         shown = ", ".join(map(repr, header[:6])) + (", ..." if len(header) > 6 else "")
         raise UserError(f"{self.path}: row {rows[0][0]}: no known Atari game and no column 'game' in {shown}.")
@@ -218,14 +223,14 @@ class _Csv(_Reader):
             raise UserError(f"{self.path}: there is a column of games, but none of scores.")
         doubled = next((name for i, name in enumerate(header) if lowered.index(name.lower()) != i), None)
         if doubled is not None:
-            raise UserError(f"{self.path}: the column {doubled!r} is there twice.")
+            raise UserError(f"{self.path}: the column {doubled!r} appears twice: rename or drop one.")
         long_form = values == [score_at]
         seeds = [bool(_SEED_HEADER.fullmatch(header[i])) for i in values]
         if not long_form and any(seeds) and not all(seeds):
             odd = header[values[seeds.index(False)]]
             like = header[values[seeds.index(True)]]
             raise UserError(
-                f"{self.path}: column {like!r} looks like a seed and column {odd!r} like an agent; use one kind."
+                f"{self.path}: column {like!r} looks like a seed and column {odd!r} like an agent: use only one kind."
             )
         entries = []
         for line, row in rows:
@@ -332,7 +337,7 @@ class _Json(_Reader):
         if item is None:
             return None
         if isinstance(item, bool) or not isinstance(item, (int, float)):
-            if isinstance(item, str) and item.strip().lower() in ABSENT:
+            if isinstance(item, str) and item.strip().lower() in MISSING:
                 return None
             raise UserError(f"{where}: {item!r} is not a number.")
         return self.number(repr(item), where)
@@ -351,7 +356,7 @@ def _is_number(text: str) -> bool:
 
 
 def _read_run(folder: Path) -> tuple[Entry, float, str]:
-    """The last evaluation of a run folder of ``gdi train``, its number of frames, and its protocol."""
+    """Return the last evaluation of a ``gdi train`` run folder, its number of frames, and its protocol."""
     config, metrics = folder / "config.json", folder / "metrics.jsonl"
     if not config.is_file() or not metrics.is_file():
         raise UserError(
@@ -367,10 +372,10 @@ def _read_run(folder: Path) -> tuple[Entry, float, str]:
     except (json.JSONDecodeError, KeyError, TypeError):
         raise UserError(f"{config}: does not say which environment the run was on.") from None
     game = find_game(env_id)
-    if game is None or game in OUTSIDE:
+    if game is None or game in NON_BENCHMARK_GAMES:
         raise UserError(f"{folder}: its environment {env_id!r} is not one of the 57 Atari games.")
     last: dict[str, Any] | None = None
-    # What follows the last newline is a line that a run in progress has not finished writing.
+    # Text after the last newline is a line that a running process has not finished writing.
     for number, line in enumerate(lines[:-1], 1):
         try:
             event = json.loads(line)

@@ -1,4 +1,4 @@
-"""How many actors a run on Ray should have, told through a file in its folder while it runs."""
+"""The requested number of actors of a run on Ray, read from a file in its folder during the run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ FILE = "actors"
 LOOK_EVERY_SECONDS = 1.0
 
 
-class Wanted:
-    """As many as the run was started with, until the file says otherwise."""
+class ActorCount:
+    """The number of actors that the run was started with, until the file requests another one."""
 
     def __init__(self, actors: int, folder: Path) -> None:
         self._actors, self._path = actors, folder / FILE
         self._looked = -math.inf
-        self._began = time.time()  # a file from before is a session's before: this one was told its own number
+        # Ignore a file from an earlier session, because this session was started with its own number.
+        self._began = time.time()
 
     def __call__(self) -> int:
         now = time.monotonic()
@@ -29,8 +30,8 @@ class Wanted:
         return self._actors
 
 
-def want_actors(folder: Path, actors: int) -> None:
-    """Tell the run in ``folder`` to go on with another number of actors."""
+def request_actor_count(folder: Path, actors: int) -> None:
+    """Request another number of actors for the run in ``folder``."""
     part = folder / f".{FILE}.part"
     part.write_text(f"{actors}\n")
     part.replace(folder / FILE)
