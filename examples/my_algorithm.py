@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import gdi
 from gdi.algorithms import Algorithm, Loss, Transitions
-from gdi.config import AxisConfig, Config, ExactReplayConfig, OptimizerConfig
+from gdi.config import AdamWConfig, AxisConfig, Config, ExactReplayConfig
 from gdi.networks import AgentNetwork, AgentOutput, Seen
 
 
@@ -102,8 +102,8 @@ def make_config(env: str, *, steps: int, seed: int = 0) -> Config:
             push_every_updates=1,
             pull_every_steps=1,
         ),
-        optimizer=OptimizerConfig(learning_rate=1.5e-3, warmup_updates=0, weight_decay=0.0),
-        run=replace(config.run, threads=1),  # such a small network gains nothing from a second thread
+        optimizer=AdamWConfig(learning_rate=1.5e-3, warmup_updates=0, weight_decay=0.0),
+        run=replace(config.run, threads=1),  # so small a network gains nothing from a second one
     )
 
 

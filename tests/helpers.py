@@ -21,6 +21,7 @@ from gdi.cli.main import main
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.envs.base import VectorEnv
+from gdi.index_space import make_index_space
 from gdi.networks import AgentNetwork, Seen
 from gdi.networks import make_network as make_network_of
 from gdi.presets import make_config
@@ -81,7 +82,7 @@ def make_actor(env: VectorEnv, config: Config, seed: int = 0) -> tuple[Actor, Ag
         Player(make_algorithm(config), make_network(config, shape, actions, seed + 1), env.num_envs, env.spec),
         parameters,
         config.data,
-        3,
+        len(make_index_space(config.index_space).names),
         generator=torch.Generator().manual_seed(seed),
         env_seed=seed,
         clock=Clock(),

@@ -18,6 +18,7 @@ from gdi.errors import UserError
 from gdi.seeds import child_seed
 from gdi.types import EpisodeEnd, Index
 from helpers import read_metric_lines, tiny_config, with_lstm
+from systems import small
 
 ROOT = Path(__file__).parents[1]
 
@@ -157,7 +158,9 @@ def test_documented_metrics_are_logged_and_logged_metrics_documented(tmp_path: P
     documented = set(re.findall(r"`([\w/<>.]+)`", page))
     config = with_lstm(tiny_config(preset="gdi-h3", forward_dynamics_scale=0.1, inverse_dynamics_scale=0.1))
     lines = read_metric_lines(gdi.train(config, tmp_path / "run").run_dir)
-    logged = {re.sub("inverse_tau_[12]|epsilon", "<axis>", name) for line in lines for name in line}
+    for preset in ("dqn", "ppo"):
+        lines += read_metric_lines(gdi.train(replace(small(preset), steps=600), tmp_path / preset).run_dir)
+    logged = {re.sub("(?<=controller/)(inverse_tau_[12]|epsilon)", "<axis>", name) for line in lines for name in line}
     assert logged <= documented, logged - documented
     slashed = {
         name
@@ -168,7 +171,7 @@ def test_documented_metrics_are_logged_and_logged_metrics_documented(tmp_path: P
 
 
 def test_loading_what_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no run folder"):
+    with pytest.raises(UserError, match="does not exist"):
         gdi.load(tmp_path / "nothing")
 
 

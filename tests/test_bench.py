@@ -88,7 +88,7 @@ def test_what_is_reachable_has_the_environments_steps() -> None:
     system.close()
     assert len(steps) == 2 * config.data.sequence_steps
     # 4 environments bring 4 sequences a window, each trained twice in batches of 4.
-    assert Counter(passed) == {(1, 4): 2 * 5, (5 + 1, 4): 2 * 2}
+    assert Counter(passed) == {(1, 2): 2 * 5, (5 + 1, 2): 2 * 2}
 
 
 def test_the_ceiling_acts_burns_in_and_trains_as_much_as_a_window_brings() -> None:

@@ -22,7 +22,9 @@ CONFIGS = sorted(DATA.glob("*-*.json"))
 
 
 def test_there_is_one_of_every_preset_at_every_scale() -> None:
-    assert {path.stem for path in CONFIGS} == {f"{preset}-{scale}" for preset in PRESETS for scale in SCALES}
+    """The other systems came after format 1."""
+    presets = PRESETS.keys() - {"dqn", "ppo", "impala"}
+    assert {path.stem for path in CONFIGS} == {f"{preset}-{scale}" for preset in presets for scale in SCALES}
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gdi.config import ExactReplayConfig
-from gdi.data import Draws, WindowStore, collector_state, join_draws, load_collector_state
+from gdi.data import Draws, WindowStore, collector_state, join_draws
 from gdi.data.exact import ExactReplay
 from gdi.types import Window, gather_columns
 
@@ -49,7 +49,8 @@ class Memory:
         self.added = 0
 
     def add(self, columns: int) -> None:
-        self.store.put(self.replay.add(columns), window(self.added, columns))
+        new = window(self.added, columns)
+        self.store.put(self.replay.add(new), new)
         self.added += 1
 
     def draw(self, *, last: bool = False) -> list[Names]:
@@ -68,9 +69,9 @@ class Memory:
     def copy(self, seed: int) -> Memory:
         """As a checkpoint makes it."""
         other = Memory(self.replay._batch_size, self.replay._replay, self.replay._span, seed)
-        state = collector_state(self.replay, self.store.arrays())
-        for key, arrays in load_collector_state(other.replay, state).items():
-            other.store.put(key, Window(**arrays))
+        state = collector_state(self.replay.state_dict(), self.store.state_dict())
+        other.replay.load_state_dict(state)
+        other.store.load_state_dict(state)
         other.added = self.added
         return other
 
@@ -256,8 +257,8 @@ def test_state_round_trip_continues_identically() -> None:
 def test_the_parts_of_several_learners_are_the_batch(size: int) -> None:
     draws = Draws(np.array([9, 9, 3, 3, 3, 7, 7]), np.array([4, 1, 0, 2, 5, 6, 3]), np.array([0, 5, 7]))
 
-    def flat(parts: list[tuple[int, np.ndarray]]) -> Names:
-        return [(key, int(column)) for key, columns in parts for column in columns]
+    def flat(parts: list[tuple[int, np.ndarray, np.ndarray]]) -> Names:
+        return [(key, int(column)) for key, columns, _ in parts for column in columns]
 
     for number, whole in enumerate([[(9, 4), (9, 1), (3, 0), (3, 2), (3, 5)], [(7, 6), (7, 3)]]):
         assert flat(draws.batch(number)) == whole
@@ -268,10 +269,10 @@ def test_the_parts_of_several_learners_are_the_batch(size: int) -> None:
 
 def test_neighbors_of_one_window_come_together_and_a_part_may_be_empty() -> None:
     draws = Draws(np.array([9, 9, 3]), np.array([4, 1, 0]), np.array([0, 3]))
-    ((first, first_columns), (second, second_columns)) = draws.batch(0)
+    ((first, first_columns, _), (second, second_columns, _)) = draws.batch(0)
     assert (first, first_columns.tolist(), second, second_columns.tolist()) == (9, [4, 1], 3, [0])
     # 3 draws for 5 learners: parts end at 0.6, 1.2, 1.8, 2.4 and 3, rounded down.
-    assert [sum(len(columns) for _, columns in draws.batch(0, rank, 5)) for rank in range(5)] == [0, 1, 0, 1, 1]
+    assert [sum(len(columns) for _, columns, _ in draws.batch(0, rank, 5)) for rank in range(5)] == [0, 1, 0, 1, 1]
 
 
 def test_joined_draws_are_their_batches_in_order() -> None:

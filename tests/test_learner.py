@@ -10,7 +10,7 @@ import torch
 
 from gdi.algorithms import Loss, Transitions, make_algorithm
 from gdi.algorithms.gdi import GDI, Head, centered_q
-from gdi.config import Config, GDIConfig, OptimizerConfig
+from gdi.config import AdamWConfig, Config, GDIConfig
 from gdi.envs.base import EnvSpec
 from gdi.envs.toy import ToyEnv
 from gdi.errors import DivergenceError
@@ -303,7 +303,7 @@ def test_a_short_run_warms_up_for_a_quarter_of_it() -> None:
 
 
 def test_weight_decay_anneals_to_zero() -> None:
-    config = OptimizerConfig(weight_decay=0.01)
+    config = AdamWConfig(weight_decay=0.01)
     assert weight_decay_at(0.0, config) == 0.01
     assert weight_decay_at(0.75, config) == pytest.approx(0.0025)
     assert weight_decay_at(1.0, config) == 0.0

@@ -158,7 +158,7 @@ def test_boltzmann_is_one_softmax_and_epsilon_greedy_mixes_uniform_with_near_gre
 def test_an_ablation_differs_from_gdi_i3_only_in_what_it_ablates() -> None:
     for scale in SCALES:
         base = make_config("gdi-i3", env="CartPole-v1", scale=scale)
-        for preset in PRESETS:
+        for preset in PRESETS.keys() - {"dqn", "ppo", "impala"}:
             changed = {name for name, _, _ in differences(base, make_config(preset, env="CartPole-v1", scale=scale))}
             allowed = ("preset", "network.families", "learner.reward_", "controller", "index_space.")
             assert all(name.startswith(allowed) for name in changed), (preset, changed)

@@ -13,6 +13,7 @@ import gdi
 from gdi.config import Config
 from helpers import read_metric_lines, saved_network, tiny_config, with_lstm
 from ray_runs import LOCKSTEP, newest
+from systems import small, with_e
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
@@ -49,6 +50,8 @@ CASES = {
     "minatar": often(tiny_config(steps=400, push_every_updates=3)),
     "minatar-h3-lstm": often(with_lstm(tiny_config(preset="gdi-h3", steps=400, burn_in_steps=3))),
     "atari": atari_config(),
+    "ppo": often(replace(small("ppo"), steps=400)),
+    "impala-lstm-with-e": often(with_lstm(with_e(replace(small("impala"), steps=400)))),
 }
 
 

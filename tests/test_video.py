@@ -21,7 +21,7 @@ from gdi.cli.main import main
 from gdi.config import GDISpace
 from gdi.envs.atari import AtariEnv
 from gdi.envs.atari_screen import AtariScreen, ScreenStep, seeded_screen
-from gdi.envs.protocols import PROTOCOLS, Protocol
+from gdi.envs.protocols import PROTOCOLS, AtariProtocol
 from gdi.errors import UserError
 from gdi.evaluation.video import Mp4Writer, RecordedEpisode, check_recording, draw, drawable, record, video_size
 from gdi.index_space import make_index_space
@@ -100,7 +100,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_the_screen_is_the_game_that_trains(
-    game: str, protocol: Protocol, max_episode_steps: int, steps: int, ends: str
+    game: str, protocol: AtariProtocol, max_episode_steps: int, steps: int, ends: str
 ) -> None:
     """Byte for byte, over several episodes."""
     env = AtariEnv(game, 1, protocol, max_episode_steps, threads=1)

@@ -13,12 +13,12 @@ from benchmarks.minatar_sweep.records import SPACE, Row
 from benchmarks.minatar_sweep.stats import Run, curve, estimate, normalizer, score_matrix
 from benchmarks.minatar_sweep.tables import agents_in, games_in, health_value, label
 from gdi.scores import metrics
-from gdi.scores.style import ABLATION, BLACK, BLUE, GDI, GRAY, GREEN, ORANGE, OTHER, PURPLE, SKY, VERMILLION, Style
+from gdi.scores.style import ABLATION, BLACK, BLUE, GDI, GRAY, GREEN, ORANGE, OTHER, PURPLE, SKY, VERMILION, Style
 from gdi.types import Array
 
 STYLES = {
     "gdi-i3": Style(ORANGE, GDI),
-    "gdi-h3": Style(VERMILLION, GDI),
+    "gdi-h3": Style(VERMILION, GDI),
     "fixed": Style(GRAY, ABLATION),
     "fixed-unscaled": Style(BLACK, ABLATION),
     "random": Style(SKY, ABLATION),

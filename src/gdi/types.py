@@ -16,7 +16,7 @@ is false. The new episode begins at t + 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -64,6 +64,7 @@ class Window:
     behavior_prob: Array  # [L, B] float32, μ(a|s) as acted
     version: Array  # [L, B] int64, version of the parameters that acted
     state: Array  # [B, encoders, state size] float32, recurrent state at the first step
+    extras: dict[str, Array] = field(default_factory=dict)  # by name, [L + 1, B]: notes of the algorithm
 
     @property
     def num_sequences(self) -> int:
@@ -74,22 +75,37 @@ class Window:
         return sum(array.nbytes for array in self.arrays().values())
 
     def arrays(self) -> dict[str, Array]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """Return all arrays by name; an extra is named ``extras/<name>``."""
+        extras = {f"{EXTRAS}{name}": array for name, array in self.extras.items()}
+        return {name: getattr(self, name) for name in FIELDS} | extras
+
+
+def window_from(arrays: dict[str, Array]) -> Window:
+    """Return the window whose arrays these are: the inverse of ``Window.arrays``."""
+    extras = {name.removeprefix(EXTRAS): array for name, array in arrays.items() if name.startswith(EXTRAS)}
+    return Window(**{name: arrays[name] for name in FIELDS}, extras=extras)
 
 
 Batch: TypeAlias = Window
 
-# ``state`` is the only field without a time axis, so its columns are on axis 0.
-COLUMN_AXIS = {name: 0 if name == "state" else 1 for name in (field.name for field in fields(Window))}
+EXTRAS = "extras/"
+FIELDS = tuple(field.name for field in fields(Window) if field.name != "extras")
+# Fields with a row per observation, L + 1 of them; ``obs`` has also the frames in front.
+LONG_FIELDS = frozenset({"obs", "episode_start", "previous_action", "previous_reward", "index"})
+
+
+def column_axis(name: str) -> int:
+    """Return the axis of a field's columns. The recurrent state is the only one without a time axis."""
+    return 0 if name == "state" else 1
 
 
 def column_slice(batch: Batch, begin: int, end: int) -> Batch:
     """Return columns ``begin`` to ``end`` as views."""
     if (begin, end) == (0, batch.num_sequences):
         return batch
-    return Window(
-        **{
-            name: array[begin:end] if COLUMN_AXIS[name] == 0 else array[:, begin:end]
+    return window_from(
+        {
+            name: array[begin:end] if column_axis(name) == 0 else array[:, begin:end]
             for name, array in batch.arrays().items()
         }
     )
@@ -98,19 +114,20 @@ def column_slice(batch: Batch, begin: int, end: int) -> Batch:
 def gather_columns(parts: Sequence[tuple[Window, Array]]) -> Batch:
     """Concatenate columns of several windows, with one copy per window and field, not per sequence."""
     total = sum(len(columns) for _, columns in parts)
+    sources = [(window.arrays(), columns) for window, columns in parts]
     out: dict[str, Array] = {}
-    for name, axis in COLUMN_AXIS.items():
-        first: Array = getattr(parts[0][0], name)
+    for name, first in sources[0][0].items():
+        axis = column_axis(name)
         shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
         target = np.empty(shape, first.dtype)
         begin = 0
-        for window, columns in parts:
+        for arrays, columns in sources:
             end = begin + len(columns)
-            source = getattr(window, name)
+            source = arrays[name]
             if axis == 0:
                 target[begin:end] = source[columns]
             else:
                 target[:, begin:end] = source[:, columns]
             begin = end
         out[name] = target
-    return Window(**out)
+    return window_from(out)

@@ -12,6 +12,7 @@ from gdi.cli import theory as theory_command
 from gdi.cli.algorithms import run as run_algorithms
 from gdi.cli.main import main
 from gdi.cli.theory import run as run_theory
+from gdi.presets import PRESETS
 from gdi.theory import counterexamples, paper_errors, report
 from gdi.theory.figures import NAMES
 from gdi.theory.learning import Setting, helps
@@ -150,14 +151,14 @@ def test_figures_are_drawn_once_and_never_overwritten(
 def test_algorithms_prints_the_table_and_its_deviations(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_algorithms([]) == 0
     out = capsys.readouterr().out
-    for word in ("DQN", "PBT (n = 2)", "Go-Explore", "gdi-h3", "GDI-I^3 w/o E", "NGU has no bandit"):
+    for word in ("dqn", "Rainbow", "PBT (n = 2)", "Go-Explore", "gdi-h3", "GDI-I^3 w/o E", "NGU has no bandit"):
         assert word in out
 
 
 def test_algorithms_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_algorithms(["--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert len(record["algorithms"]) == 17
+    assert len(record["algorithms"]) == 8 + len(PRESETS)
     assert all(row["agrees"] for row in record["algorithms"])
     assert {row["name"] for row in record["as_published"]} == {"NGU", "Agent57"}
 
@@ -167,7 +168,7 @@ def test_disagreement_with_the_paper_is_exit_code_1(
 ) -> None:
     from gdi.cli import algorithms
 
-    monkeypatch.setitem(algorithms.PAPER_CLASS, "DQN", "GDI-I^7")
+    monkeypatch.setitem(algorithms.PAPER_CLASS, "Rainbow", "GDI-I^7")
     assert run_algorithms([]) == 1
     assert "GDI-I^7" in capsys.readouterr().out
 

@@ -14,7 +14,7 @@ from gdi.clock import Clock
 from gdi.config import DataConfig
 from gdi.envs.base import StepResult, VectorEnv
 from gdi.networks.frames import stack_indices
-from gdi.types import Array, EpisodeEnd, Index, State, Window
+from gdi.types import Array, EpisodeEnd, Index, State, Window, window_from
 
 # Draws the λ of the next episode for each of the given environments.
 Propose = Callable[[list[int]], list[Index]]
@@ -59,8 +59,9 @@ class Actor:
         generator: torch.Generator,
         env_seed: int,
         clock: Clock,
+        redraws: bool = False,
     ) -> None:
-        """Reset the environments; ``num_components`` is how many numbers λ has."""
+        """``num_components``: how many numbers λ has; ``redraws``: λ is drawn anew for every window as well."""
         self._env = env
         self._player = player
         self._parameters = parameters
@@ -69,6 +70,7 @@ class Actor:
         self._generator = generator
         self._env_seed = env_seed
         self._clock = clock
+        self._redraws = redraws
         self._context = env.spec.frame_stack - 1
         self._acted_steps = 0
         self._version: int | None = None
@@ -103,15 +105,22 @@ class Actor:
         window = _empty_window(length, self._env, self._num_components, state)
         states = np.zeros((length, *state.shape), np.float32)
         self._copy_burn_in(window, states)
+        if self._redraws:
+            self._stream.index[:] = propose(list(range(self._env.num_envs)))
+            self._stream.needs_index[:] = False
         episodes: list[EpisodeEnd] = []
         left = max_transitions
+        end = length
         self._budget_exhausted = False
         for t in range(first, length):
             if left <= 0:
                 self._budget_exhausted = True
+                end = t
                 break
             left -= self._step(window, states, t, propose, left)
             episodes += self._end_episodes(window, t)
+        if window.extras:
+            self._annotate(window, end)
         window.state[:] = states[0]
         self._last_window, self._state_history = window, states
         return window, max_transitions - left, episodes
@@ -173,11 +182,24 @@ class Actor:
         return drawn
 
     def _act(self) -> Acted:
+        return self._player.act(self._observed(), self._generator)
+
+    def _observed(self) -> Observed:
         stream = self._stream
-        observed = Observed(
-            self._obs, stream.episode_start, stream.previous_action, stream.previous_reward, stream.index
-        )
-        return self._player.act(observed, self._generator)
+        return Observed(self._obs, stream.episode_start, stream.previous_action, stream.previous_reward, stream.index)
+
+    def _note(self, window: Window, t: int, notes: dict[str, Array]) -> None:
+        for name, note in notes.items():
+            if name not in window.extras:
+                window.extras[name] = np.zeros((len(window.episode_start), len(note)), np.float32)
+            window.extras[name][t] = note
+
+    def _annotate(self, window: Window, end: int) -> None:
+        """Note the row after the last acted one, and let the algorithm make its extras of all notes."""
+        self._note(window, end, self._player.peek(self._observed()))
+        extras = self._player.annotate(window)
+        window.extras.clear()
+        window.extras.update(extras)
 
     def _write(self, window: Window, t: int, acted: Acted, step: StepResult, valid: Array) -> None:
         stream, now = self._stream, self._context + t
@@ -190,6 +212,7 @@ class Actor:
         window.terminated[t], window.truncated[t] = step.terminated, step.truncated
         window.valid[t], window.behavior_prob[t] = valid, acted.prob
         window.version[t] = self._version
+        self._note(window, t, acted.notes)
 
     def _end_episodes(self, window: Window, t: int) -> list[EpisodeEnd]:
         """Return the episodes that ended with step t inside the budget, and reset the counters of ended ones."""
@@ -261,7 +284,7 @@ class Actor:
         if self._context:
             self._player.history.frames[:] = stream["frames"]
         if "last_window" in stream:
-            self._last_window = Window(**stream["last_window"])
+            self._last_window = window_from(stream["last_window"])
             self._state_history = np.array(stream["state_history"])
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from gdi import policy
 from gdi.algorithms import Algorithm
 from gdi.envs.base import EnvSpec
 from gdi.networks import AgentNetwork, FrameHistory, Seen
-from gdi.types import Array
+from gdi.types import Array, Window
 
 CPU = torch.device("cpu")
 
@@ -31,6 +31,7 @@ class Acted(NamedTuple):
 
     action: Array
     prob: Array  # μ(a|s)
+    notes: dict[str, Array]  # of the algorithm, by name, each [N]
 
 
 class Player:
@@ -43,10 +44,14 @@ class Player:
         num_envs: int,
         spec: EnvSpec,
         device: torch.device = CPU,
+        *,
+        greedy: bool = False,
     ) -> None:
+        """``greedy``: play the most probable action instead of drawing one."""
         self._algorithm = algorithm
         self.network = network.to(device).eval()
         self._num_envs = num_envs
+        self._greedy = greedy
         self._device = device
         self.history = FrameHistory(num_envs, spec.frame_shape, spec.observation_dtype, spec.frame_stack)
         self.begin()
@@ -65,12 +70,30 @@ class Player:
         """
         stacked = self.history.observe(observed.obs, observed.episode_start)
         with torch.inference_mode():
-            seen = Seen(*(torch.from_numpy(x).unsqueeze(0) for x in observed._replace(obs=stacked)))
-            output = self.network(Seen(*(x.to(self._device) for x in seen)), self.state)
-            self.state = output.state
-            # Actions are drawn on the CPU, because the caller's generator is there and the policy is small.
-            head = type(output.head)(*(field.cpu() for field in output.head))
+            head, seen, self.state = self._forward(observed._replace(obs=stacked))
             probabilities = self._algorithm.log_probs(head, seen)[0].exp()
-            action = policy.sample(probabilities, generator)
+            action = probabilities.argmax(-1) if self._greedy else policy.sample(probabilities, generator)
             taken = probabilities.gather(1, action.unsqueeze(1)).squeeze(1)
-        return Acted(action.numpy(), taken.numpy())
+            notes = self._notes(head)
+        return Acted(action.numpy(), taken.numpy(), notes)
+
+    def peek(self, observed: Observed) -> dict[str, Array]:
+        """Take the algorithm's notes of a step that is not acted yet. Nothing advances, and nothing is drawn."""
+        stacked = self.history.preview(observed.obs, observed.episode_start)
+        with torch.inference_mode():
+            head, _, _ = self._forward(observed._replace(obs=stacked))
+            return self._notes(head)
+
+    def annotate(self, window: Window) -> dict[str, Array]:
+        """Return the algorithm's extras of a finished window."""
+        return self._algorithm.annotate(window)
+
+    def _forward(self, observed: Observed) -> tuple[Any, Seen, Tensor]:
+        """Return the head on the CPU, what it saw, and the new recurrent state."""
+        seen = Seen(*(torch.from_numpy(x).unsqueeze(0) for x in observed))
+        output = self.network(Seen(*(x.to(self._device) for x in seen)), self.state)
+        # The policy is a few numbers per environment: drawn on the CPU, from the caller's own generator.
+        return type(output.head)(*(field.cpu() for field in output.head)), seen, output.state
+
+    def _notes(self, head: Any) -> dict[str, Array]:
+        return {name: note[0].numpy() for name, note in self._algorithm.record(head).items()}

@@ -6,11 +6,13 @@ A new algorithm implements ``heads``, ``log_probs`` and ``loss``. The other meth
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 from torch import Tensor, nn
 
 from gdi.networks import AgentNetwork, AgentOutput, Seen
+from gdi.types import Array, Batch, Window
 
 
 class Transitions(NamedTuple):
@@ -23,10 +25,12 @@ class Transitions(NamedTuple):
     truncated: Tensor  # [T, B] bool
     mask: Tensor  # [T, B] bool: the steps to train
     behavior_prob: Tensor  # [T, B], μ(a|s) as acted
+    extras: Mapping[str, Tensor] = {}  # by name, [T + 1, B]: notes that ``annotate`` made
+    target: AgentOutput | None = None  # of the target network at each column's bootstrap row, [1, B, ...]
 
 
 class Loss(NamedTuple):
-    """The loss to minimize, a mean over the masked steps, and the metrics as tensors."""
+    """The loss to descend, reduced over the masked steps, and what is worth watching (tensors, not yet numbers)."""
 
     total: Tensor
     metrics: dict[str, Tensor]
@@ -35,9 +39,13 @@ class Loss(NamedTuple):
 class Algorithm(ABC):
     """The policy (π) and the loss (of T) of one family of systems.
 
-    The learner may split a batch into chunks, which it trains one by one or in parallel. It weights the gradient of a
-    chunk by the chunk's share of the masked steps. A loss must therefore be a mean over masked steps.
+    A batch may be cut into chunks, trained one by one or side by side. With ``reduction`` "mean" a loss is a mean over
+    masked steps, and a chunk's gradient is weighted by its share of them. With "sum" gradients are added as they are.
     """
+
+    reduction: Literal["mean", "sum"] = "mean"
+    rows: Literal["all", "first"] = "all"  # rows of a slice that the network sees in training
+    target_period_updates: int = 0  # 0: no target network
 
     @abstractmethod
     def heads(self, family: int, features: int, num_actions: int) -> nn.Module:
@@ -61,6 +69,22 @@ class Algorithm(ABC):
     def modules(self, encoders: int, features: int, num_actions: int) -> dict[str, nn.Module]:
         """Return further trained layers by name; there are none by default."""
         return {}
+
+    def record(self, head: Any) -> dict[str, Tensor]:
+        """Return notes to take of every acted step, by name, each [T, B]; none by default."""
+        return {}
+
+    def annotate(self, window: Window) -> dict[str, Array]:
+        """Return the extras of a finished window from the notes in it, each [L + 1, B]. It runs once, where it acts."""
+        return window.extras
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Return the batch as the loss wants it; it sees the whole batch, before chunks are cut."""
+        return batch
+
+    def bootstrap_row(self, data: Transitions) -> Tensor | None:
+        """Return the row of each column at which its target bootstraps, [B]; None, the default, is the last one."""
+        return None
 
     def core_reward(self, family: int, reward: Tensor) -> Tensor:
         """Return the previous reward as the recurrent core receives it; by default it is unchanged."""

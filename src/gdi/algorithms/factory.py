@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from gdi.algorithms.base import Algorithm
+from gdi.algorithms.dqn import DQN
 from gdi.algorithms.gdi import GDI
-from gdi.config import Config, GDIConfig
+from gdi.algorithms.impala import IMPALA
+from gdi.algorithms.ppo import PPO
+from gdi.config import Config, DQNConfig, GDIConfig, IMPALAConfig, PPOConfig
 
 
 def make_algorithm(config: Config) -> Algorithm:
-    if isinstance(config.learner, GDIConfig):
-        return GDI(config.learner)
-    own: Algorithm = config.learner.build(config)
+    learner = config.learner
+    if isinstance(learner, GDIConfig):
+        return GDI(learner)
+    if isinstance(learner, DQNConfig):
+        return DQN(learner)
+    if isinstance(learner, PPOConfig):
+        return PPO(learner, by_transition=config.data.slice_steps == 1)
+    if isinstance(learner, IMPALAConfig):
+        return IMPALA(learner)
+    own: Algorithm = learner.build(config)
     return own

@@ -27,6 +27,7 @@ class Row:
     operator_e: str
     derived: str
     paper: str | None
+    built: bool = False  # derived from the live config of a preset, not from a description
 
     @property
     def agrees(self) -> bool:
@@ -35,11 +36,13 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """Return the literature as the paper describes it, then our presets from their configs."""
-    found = [Row(a.name, *a.describes, str(classify(a)), PAPER_CLASS.get(a.name)) for a in LITERATURE]
+    """Return our presets from their live configs, and the systems that are not built from their descriptions."""
+    others = [a for a in LITERATURE if a.name.lower() not in PRESETS]
+    found = [Row(a.name, *a.describes, str(classify(a)), PAPER_CLASS.get(a.name)) for a in others]
     for name in PRESETS:
         config = make_config(name, scale="paper")
-        found.append(Row(name, *describe_config(config), str(classify_config(config)), PAPER_CLASS.get(name)))
+        paper = PAPER_CLASS.get(name) or PAPER_CLASS.get(name.upper())
+        found.append(Row(name, *describe_config(config), str(classify_config(config)), paper, built=True))
     return found
 
 
@@ -79,12 +82,14 @@ def run(argv: list[str]) -> int:
     console = report_console()
     table = Table(title="The taxonomy, derived from (Λ, Θ, P⁰, E)", title_justify="left", title_style="bold")
     table.box, table.padding = SIMPLE, (0, 1, 0, 0)
-    for heading in ("algorithm", "Λ", "θ_λ", "P⁰", "E", "derived", "paper"):
+    for heading in ("algorithm", "Λ", "θ_λ", "P⁰", "E", "derived", "paper", "source"):
         table.add_column(heading, no_wrap=heading in ("algorithm", "P⁰", "derived"))
     for position, row in enumerate(table_rows):
         said = "-" if row.paper is None else "equal" if row.agrees else f"[red]{row.paper}[/red]"
         words = (row.name, row.index_set, row.parameters, row.prior, row.operator_e, row.derived, said)
-        table.add_row(*words, end_section=position == len(LITERATURE) - 1)
+        source = "live config" if row.built else "description; not built"
+        ends = not row.built and table_rows[position + 1].built
+        table.add_row(*words, source, end_section=ends)
     console.print(table)
     console.print("[bold]As published by their authors, two of them belong to another class:[/bold]")
     for row, reason in deviations:

@@ -72,13 +72,13 @@ def run(argv: list[str]) -> int:
             f"cannot evaluate {args.run_dir}: training diverged and its policy is NaN or infinite. Try --best."
         ) from None
     if args.json:
-        told = {**report_of(result), "steps": agent.steps, "seed": args.seed}
+        printed = {**report_of(result), "steps": agent.steps, "seed": args.seed}
         if args.index is not None:
-            told["index"] = agent.space.by_name(args.index)
+            printed["index"] = agent.space.by_name(args.index)
         if args.video is not None:
             recorded = [episode.to_dict() for episode in agent.record(args.video, video_episodes, args.seed)]
-            told["video"] = {"path": str(args.video), "episodes": recorded}
-        print(json.dumps(told))
+            printed["video"] = {"path": str(args.video), "episodes": recorded}
+        print(json.dumps(printed))
         return 0
     print(f"{result.env}, trained for {agent.steps:,} steps: {result.episodes} episodes, seed {args.seed}")
     print(

@@ -68,9 +68,9 @@ def run(argv: list[str]) -> int:
     (episode,) = record(path, screen, RandomPlayer(screen.num_actions, np.random.default_rng(action_seed)))
     against = normalize(game, episode.score, load_reference("paper"))
     if args.json:
-        told = {key: value for key, value in episode.to_dict().items() if key != "index"}
+        recorded = {key: value for key, value in episode.to_dict().items() if key != "index"}
         named = {"game": game, "protocol": protocol.name, "seed": args.seed}
-        print(json.dumps({**named, **told, **against, "video": str(path)}))
+        print(json.dumps({**named, **recorded, **against, "video": str(path)}))
         return 0
     print(f"{game}, random agent, protocol {protocol.name}, seed {args.seed}: score {episode.score:,.0f}")
     print(f"  {format_normalized(against)}")

@@ -290,7 +290,9 @@ def run(argv: list[str]) -> int:
     scores = normalized_scores(e)
     if scores["hns"] is not None:
         print(f"  {format_normalized(scores)}   protocol {e.protocol}")
-    gdi = "gdi" if shutil.which("gdi") else sys.argv[0]  # after `make demo` gdi is only in .venv/bin
+    # After `make demo` gdi is only in .venv/bin.
+    own = "python -m gdi" if sys.argv[0].endswith(".py") else sys.argv[0]
+    gdi = "gdi" if shutil.which("gdi") else own
     print(f"The run is saved in {folder}. Next:")
     print(f"  {gdi} evaluate {folder} --episodes 100")
     print(f"  tensorboard --logdir {folder}/tensorboard    (pip install tensorboard)")

@@ -10,16 +10,20 @@ from gdi.config.controller import (
     ControllerConfig,
     FixedConfig,
     MultiplicativeWeightsConfig,
+    ScheduleConfig,
     TileBanditConfig,
     UniformConfig,
 )
-from gdi.config.data import DataConfig, ExactReplayConfig
+from gdi.config.data import DataConfig, ExactReplayConfig, SampledReplayConfig
+from gdi.config.dqn import DQNConfig
 from gdi.config.env import EnvConfig
-from gdi.config.index_space import AxisConfig, GDISpace, axes_of
+from gdi.config.impala import IMPALAConfig
+from gdi.config.index_space import AxisConfig, EpsilonSpace, GDISpace, SoftmaxSpace, SpaceConfig, axes_of
 from gdi.config.json import KIND_SECTIONS, config_from_json, config_to_json, kinds, own_classes
 from gdi.config.learner import GDIConfig, LearnerConfig
 from gdi.config.network import NetworkConfig
-from gdi.config.optimizer import OptimizerConfig
+from gdi.config.optimizer import AdamWConfig, OptimizerConfig, RMSPropConfig, planned_warmup_updates
+from gdi.config.ppo import PPOConfig
 from gdi.config.run import EvaluationConfig, RunConfig
 from gdi.config.upgrade import MOVED
 from gdi.config.validate import check_types, validate
@@ -29,21 +33,31 @@ __all__ = [
     "KIND_SECTIONS",
     "MOVED",
     "SECTIONS",
+    "AdamWConfig",
     "AxisConfig",
     "Config",
     "ControllerConfig",
+    "DQNConfig",
     "DataConfig",
     "EnvConfig",
+    "EpsilonSpace",
     "EvaluationConfig",
     "ExactReplayConfig",
     "FixedConfig",
     "GDIConfig",
     "GDISpace",
+    "IMPALAConfig",
     "LearnerConfig",
     "MultiplicativeWeightsConfig",
     "NetworkConfig",
     "OptimizerConfig",
+    "PPOConfig",
+    "RMSPropConfig",
     "RunConfig",
+    "SampledReplayConfig",
+    "ScheduleConfig",
+    "SoftmaxSpace",
+    "SpaceConfig",
     "TileBanditConfig",
     "UniformConfig",
     "axes_of",
@@ -54,5 +68,6 @@ __all__ = [
     "kind_of",
     "kinds",
     "own_classes",
+    "planned_warmup_updates",
     "validate",
 ]

@@ -14,6 +14,7 @@ def option(section: str, name: str) -> str:
 
 
 def positive(owner: object, section: str, *names: str) -> Iterator[str]:
+    """Yield a problem for each of these fields that is not above 0."""
     for name in names:
         value = getattr(owner, name)
         if not value > 0:
@@ -21,6 +22,7 @@ def positive(owner: object, section: str, *names: str) -> Iterator[str]:
 
 
 def not_negative(owner: object, section: str, *names: str) -> Iterator[str]:
+    """Yield a problem for each of these fields that is below 0."""
     for name in names:
         value = getattr(owner, name)
         if not value >= 0:

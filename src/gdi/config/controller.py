@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from gdi.config.checks import not_negative, positive
@@ -17,6 +17,7 @@ class TileBanditConfig:
     """Ensemble of tile bandits, a controller (E) that learns from episode returns (alg:bva)."""
 
     kind: ClassVar[str] = "tile-bandit"
+    searches: ClassVar[bool] = True
 
     num_bandits: int = 7
     """Number of bandits per axis (M). Table H "Num. Bandits"."""
@@ -56,6 +57,7 @@ class UniformConfig:
     """Controller that draws exploration settings (λ) uniformly from the searched axes. It never learns."""
 
     kind: ClassVar[str] = "uniform"
+    searches: ClassVar[bool] = True
 
     per_environment: bool = False
     """Use one controller per environment, instead of one for all."""
@@ -66,6 +68,7 @@ class MultiplicativeWeightsConfig:
     """Controller of the paper's theory: multiplicative weights (asp:2)."""
 
     kind: ClassVar[str] = "multiplicative-weights"
+    searches: ClassVar[bool] = True
 
     step_size: float = 0.1
     """Step size of the weights (η, asp:2)."""
@@ -76,4 +79,41 @@ class MultiplicativeWeightsConfig:
         yield from positive(self, "controller", "step_size")
 
 
-ControllerConfig = TileBanditConfig | FixedConfig | UniformConfig | MultiplicativeWeightsConfig
+@dataclass(frozen=True)
+class ScheduleConfig:
+    """P_Λ is a point that a clock moves: one component of λ, linear in the transitions sampled so far."""
+
+    kind: ClassVar[str] = "schedule"
+    redraw: ClassVar[str] = "window"
+
+    component: str = "epsilon"
+    """The component of λ that moves. The others stay at the space's fixed values."""
+    start: float = 1.0
+    """Its first value."""
+    end: float = 0.1
+    """Its last value."""
+    over_steps: int = 1_000_000
+    """Transitions from the first value to the last one."""
+    evaluation: float = 0.05
+    """Its value in evaluations."""
+
+    def problems(self, config: Config) -> Iterator[str]:
+        yield from positive(self, "controller", "over_steps")
+        yield from not_negative(self, "controller", "start", "end", "evaluation")
+        names = [field.name for field in fields(config.index_space)]
+        if self.component not in names:
+            yield (
+                f"--controller.component {self.component!r} is not a component of λ: choose one of {', '.join(names)}."
+            )
+            return
+        limit = getattr(config.index_space, "limits", {}).get(self.component)
+        if limit is not None and max(self.start, self.end, self.evaluation) > limit:
+            yield f"--controller.start, end and evaluation are at most {limit:g} for {self.component}: lower them."
+        if getattr(config.index_space, self.component).search:
+            yield (
+                f"--index-space.{self.component.replace('_', '-')}.search needs a controller that searches: "
+                "choose one by --controller, for example tile-bandit."
+            )
+
+
+ControllerConfig = TileBanditConfig | FixedConfig | UniformConfig | MultiplicativeWeightsConfig | ScheduleConfig

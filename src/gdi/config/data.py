@@ -12,6 +12,9 @@ from gdi.config.checks import not_negative, positive
 if TYPE_CHECKING:
     from gdi.config.whole import Config
 
+# A stored row of a sampled replay has about so many steps.
+SLOT_STEPS = 128
+
 
 @dataclass(frozen=True)
 class ExactReplayConfig:
@@ -32,8 +35,10 @@ class ExactReplayConfig:
     push_every_updates: int = 25
     """Updates between two publications of the parameters (d_push). Table H "Learner Push Model Every N Steps"."""
     pull_every_steps: int = 64
-    """Steps per environment between two parameter updates of an actor (d_pull). Table H "Actor Pull Model Every N
+    """Steps per environment between two pulls of the parameters by an actor (d_pull). Table H "Actor Pull Model Every N
     Steps"."""
+    slice_steps: int = 0
+    """Train slices of this many steps of a sequence, each drawn by itself; 0: whole sequences."""
 
     @property
     def window_steps(self) -> int:
@@ -49,7 +54,8 @@ class ExactReplayConfig:
 
         It is transitions · replay / transitions per batch. For the paper, it is 50M · 2 / (64 · 80) = 19,531.
         """
-        return max(1, self.trained_transitions(steps) // (self.batch_size_sequences * self.sequence_steps))
+        trained_steps = self.slice_steps or self.sequence_steps
+        return max(1, self.trained_transitions(steps) // (self.batch_size_sequences * trained_steps))
 
     def held_windows(self, num_envs: int) -> int:
         """Return the number of windows in memory.
@@ -67,7 +73,8 @@ class ExactReplayConfig:
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "data", "batch_size_sequences", "sequence_steps", "replay", "replay_span_windows")
         yield from positive(self, "data", "push_every_updates", "pull_every_steps")
-        yield from not_negative(self, "data", "burn_in_steps")
+        yield from not_negative(self, "data", "burn_in_steps", "slice_steps")
+        yield from slice_problems(self, config)
         if self.burn_in_steps > 0 and config.network.lstm_units == 0:
             yield (
                 f"--data.burn-in-steps {self.burn_in_steps} warms up a recurrent state, and --network.lstm-units 0 has "
@@ -81,4 +88,115 @@ class ExactReplayConfig:
             )
 
 
-DataConfig = ExactReplayConfig
+@dataclass(frozen=True)
+class SampledReplayConfig:
+    """A long memory: each update draws slices uniformly, as DQN does."""
+
+    kind: ClassVar[str] = "sampled"
+    burn_in_steps: ClassVar[int] = 0
+
+    capacity_transitions: int = 1_000_000
+    """Transitions in memory; the oldest make room for new ones."""
+    learn_start_transitions: int = 50_000
+    """Transitions that are sampled before the first update."""
+    batch_size_sequences: int = 32
+    """Slices per update."""
+    slice_steps: int = 1
+    """Steps of a slice."""
+    sequence_steps: int = 4
+    """Steps that each environment acts between two times of learning."""
+    updates: int = 1
+    """Updates per period."""
+    period_transitions: int = 4
+    """Transitions of a period."""
+    push_every_updates: int = 1
+    """Hand the parameters to the actors each time this many updates have passed."""
+    pull_every_steps: int = 1
+    """Steps of each environment between two pulls of the parameters."""
+
+    @property
+    def window_steps(self) -> int:
+        """Steps of a stored sequence."""
+        return self.sequence_steps
+
+    def slot_windows(self, num_envs: int) -> int:
+        """Windows of one stream that lie in a row: long rows store each frame once, many rows forget evenly."""
+        longest = max(1, SLOT_STEPS // self.sequence_steps)
+        return max(1, min(longest, self.capacity_transitions // (8 * num_envs * self.sequence_steps)))
+
+    def num_slots(self, num_envs: int, slot_windows: int) -> int:
+        """Rows of ``slot_windows`` windows that hold the capacity, and one that is being written."""
+        return math.ceil(self.capacity_transitions / (num_envs * self.sequence_steps * slot_windows)) + 1
+
+    def updates_due(self, transitions: int) -> int:
+        """Updates that a run has made after so many transitions: a fixed rational number of them per transition."""
+        return max(0, transitions - self.learn_start_transitions) // self.period_transitions * self.updates
+
+    def trained_transitions(self, steps: int) -> int:
+        """Transitions that a run of so many steps trains, each counted as often as it is trained."""
+        return self.planned_updates(steps) * self.batch_size_sequences * self.slice_steps
+
+    def planned_updates(self, steps: int) -> int:
+        """Learner updates of a whole run."""
+        return max(1, self.updates_due(steps))
+
+    def held_windows(self, num_envs: int) -> int:
+        """Windows in memory: the slots with the frames before and after each, and the window being written."""
+        return self.num_slots(num_envs, self.slot_windows(num_envs)) * self.slot_windows(num_envs) + 1
+
+    @property
+    def settled_windows(self) -> int:
+        """Windows after which every later one brings as many updates as the one before, after the learn start."""
+        return 2
+
+    def problems(self, config: Config) -> Iterator[str]:
+        yield from positive(self, "data", "capacity_transitions", "batch_size_sequences", "slice_steps")
+        yield from positive(self, "data", "sequence_steps", "updates", "period_transitions")
+        yield from positive(self, "data", "push_every_updates", "pull_every_steps")
+        yield from not_negative(self, "data", "learn_start_transitions")
+        if config.network.lstm_units:
+            yield (
+                f"--data sampled stores no recurrent state, and --network.lstm-units is {config.network.lstm_units}: "
+                "set it to 0, or use --data exact."
+            )
+        least = max(self.batch_size_sequences * self.slice_steps, config.env.num_envs * self.sequence_steps)
+        if self.capacity_transitions < least:
+            yield (
+                f"--data.capacity-transitions {self.capacity_transitions} is smaller than a batch or a window "
+                f"({least} transitions): raise it."
+            )
+        if self.learn_start_transitions > self.capacity_transitions:
+            yield (
+                f"--data.learn-start-transitions {self.learn_start_transitions} is more than the memory holds "
+                f"({self.capacity_transitions}): lower it."
+            )
+        if self.learn_start_transitions + self.period_transitions > config.steps:
+            yield (
+                f"--data.learn-start-transitions {self.learn_start_transitions} leaves no update in {config.steps} "
+                "steps: lower it, or raise --steps."
+            )
+        rows = self.sequence_steps * self.slot_windows(config.env.num_envs)
+        if self.slice_steps > rows:
+            yield (
+                f"--data.slice-steps {self.slice_steps} is longer than a stored row of {rows} steps: shorten it, or "
+                "raise --data.capacity-transitions."
+            )
+
+
+def slice_problems(data: ExactReplayConfig, config: Config) -> Iterator[str]:
+    """Slices begin inside a sequence, where no recurrent state is stored."""
+    if not data.slice_steps:
+        return
+    if config.network.lstm_units or data.burn_in_steps:
+        yield (
+            f"--data.slice-steps {data.slice_steps} cuts sequences where no recurrent state is stored, and "
+            f"--network.lstm-units is {config.network.lstm_units}: set slice-steps to 0, or lstm-units to 0."
+        )
+    if data.sequence_steps % data.slice_steps:
+        yield (
+            f"--data.slice-steps {data.slice_steps} does not divide --data.sequence-steps {data.sequence_steps}: "
+            "choose a divisor."
+        )
+
+
+DataConfig = ExactReplayConfig | SampledReplayConfig

@@ -51,13 +51,41 @@ class GDISpace:
     epsilon: AxisConfig = AxisConfig(high=1.0, block_width=0.1, fixed_value=1.0)
 
 
+@dataclass(frozen=True)
+class EpsilonSpace:
+    """Λ = {ε} of ε-greedy agents (DQN): 0 is the greedy policy, 1 the uniform one."""
+
+    kind: ClassVar[str] = "epsilon"
+    labels: ClassVar[Mapping[str, str]] = {"epsilon": "ε"}
+    limits: ClassVar[Mapping[str, float]] = {"epsilon": 1.0}
+
+    epsilon: AxisConfig = AxisConfig(search=False, high=1.0, block_width=0.05, fixed_value=0.1)
+
+
+@dataclass(frozen=True)
+class SoftmaxSpace:
+    """Λ = {(1/τ, entropy cost)} of agents that act by a softmax (PPO, IMPALA)."""
+
+    kind: ClassVar[str] = "softmax"
+    labels: ClassVar[Mapping[str, str]] = {"inverse_tau": "1/τ", "entropy_cost": "c_H"}
+
+    inverse_tau: AxisConfig = AxisConfig(search=False, high=10.0, block_width=0.2, coordinate="log", fixed_value=1.0)
+    entropy_cost: AxisConfig = AxisConfig(search=False, high=0.05, block_width=0.002, fixed_value=0.01)
+
+
+SpaceConfig = GDISpace | EpsilonSpace | SoftmaxSpace
+
+
 def axes_of(space: Any) -> dict[str, AxisConfig]:
     """Return the axis of each component of λ, in the order of the space's fields."""
     return {field.name: getattr(space, field.name) for field in fields(space)}
 
 
 def space_problems(space: Any, config: Config) -> Iterator[str]:
-    """Yield the problems of any space, also of a user's own. A space does not need a method ``problems``."""
+    """The rules of any space, a user's own included. A space needs no ``problems`` of its own."""
+    if getattr(config.controller, "searches", False) and not any(axis.search for axis in axes_of(space).values()):
+        options = ", ".join(f"--index-space.{name.replace('_', '-')}.search" for name in axes_of(space))
+        yield f"--controller {config.controller.kind} has nothing to search: add one of {options}."
     for name, axis in axes_of(space).items():
         yield from axis_problems(axis, f"index_space.{name}".replace("_", "-"))
         limit = getattr(space, "limits", {}).get(name)

@@ -17,10 +17,12 @@ from gdi.config.upgrade import FORMAT, upgrade
 from gdi.config.whole import SECTIONS, Config, kind_of
 from gdi.errors import UserError, did_you_mean
 
-KIND_SECTIONS = ("index_space", "controller", "learner", "data")
+# The sections that have kinds.
+KIND_SECTIONS = ("index_space", "controller", "learner", "optimizer", "data")
 
 
 def config_to_json(config: Config) -> str:
+    """Return the config as JSON, in the current format."""
     data = asdict(config)
     for name in KIND_SECTIONS:
         data[name] = {"kind": kind_of(getattr(config, name)), **data[name]}
@@ -41,7 +43,9 @@ def config_from_json(text: str, *, classes: Iterable[type] = (), trust: bool = F
         data = {name: value for name, value in data.items() if name != "format"}
         own = {f"{cls.__module__}:{cls.__qualname__}": cls for cls in classes}
         for name in KIND_SECTIONS:
-            if isinstance(data.get(name), dict):
+            if name in data and not isinstance(data[name], dict):
+                raise UserError(f"config.json: {name}. must be an object.")
+            if name in data:
                 data[name] = _section(name, dict(data[name]), own, trust)
     config = _build(Config, data, "")
     assert isinstance(config, Config)

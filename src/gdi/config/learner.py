@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from gdi.config.checks import fraction, not_negative, positive
+from gdi.config.dqn import DQNConfig
+from gdi.config.impala import IMPALAConfig
 from gdi.config.index_space import GDISpace, axes_of
+from gdi.config.ppo import PPOConfig
 
 if TYPE_CHECKING:
     from gdi.config.whole import Config
@@ -71,4 +74,4 @@ class GDIConfig:
         return frozenset(name for name, weight in weights.items() if weight > 0)
 
 
-LearnerConfig = GDIConfig
+LearnerConfig = GDIConfig | DQNConfig | PPOConfig | IMPALAConfig

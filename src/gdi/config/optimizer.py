@@ -1,10 +1,11 @@
-"""How a gradient becomes an update: AdamW, its schedules, and when to give up."""
+"""How a gradient becomes a step: AdamW or RMSProp, their schedules, and when to give up."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from gdi.config.checks import fraction, not_negative, positive
 
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class OptimizerConfig:
-    """AdamW with linear warm-up and linear annealing."""
+class AdamWConfig:
+    """AdamW with linear warm-up and, by default, linear anneal."""
+
+    kind: ClassVar[str] = "adamw"
 
     learning_rate: float = 5e-4
     """Peak learning rate. Table H "Learning Rate"."""
@@ -32,16 +35,51 @@ class OptimizerConfig:
     clip_norm: float = 50.0
     """Largest gradient norm; longer gradients are scaled down to it. Table H "AdamW Clip Norm"."""
     max_nonfinite_updates: int = 5
-    """Number of NaN or infinite losses or gradients in a row that stops the run."""
+    """This many non-finite losses or gradients in a row stop the run."""
+    schedule: Literal["linear", "constant"] = "linear"
+    """After the warm-up: linear to 0 at the last update, or constant."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "optimizer", "learning_rate", "adam_epsilon", "clip_norm", "max_nonfinite_updates")
         yield from not_negative(self, "optimizer", "warmup_updates", "weight_decay")
         yield from fraction(self, "optimizer", "adam_beta_1", "adam_beta_2")
 
-    def planned_warmup_updates(self, planned_updates: int) -> int:
-        """Return the number of updates until the peak rate, at most a quarter of the run's updates.
 
-        The paper's 4,000 are a fifth of its run. In a run with fewer updates, the rate would rise until the end.
-        """
-        return min(self.warmup_updates, planned_updates // 4)
+@dataclass(frozen=True)
+class RMSPropConfig:
+    """RMSProp as DQN and IMPALA were published with it: ε stands inside the root."""
+
+    kind: ClassVar[str] = "rmsprop"
+    warmup_updates: ClassVar[int] = 0
+
+    learning_rate: float = 2.5e-4
+    """First rate."""
+    decay: float = 0.95
+    """Decay of the running means of the gradient and of its square."""
+    epsilon: float = 0.01
+    """Added to the mean square before the root."""
+    momentum: float = 0.0
+    """Momentum of the step."""
+    centered: bool = False
+    """Subtract the squared mean of the gradient from its mean square."""
+    clip_norm: float = math.inf
+    """Global gradient norm."""
+    max_nonfinite_updates: int = 5
+    """This many non-finite losses or gradients in a row stop the run."""
+    schedule: Literal["linear", "constant"] = "linear"
+    """Linear to 0 at the last update, or constant."""
+
+    def problems(self, config: Config) -> Iterator[str]:
+        yield from positive(self, "optimizer", "learning_rate", "epsilon", "clip_norm", "max_nonfinite_updates")
+        yield from fraction(self, "optimizer", "decay", "momentum")
+
+
+OptimizerConfig = AdamWConfig | RMSPropConfig
+
+
+def planned_warmup_updates(warmup_updates: int, planned_updates: int) -> int:
+    """Updates until the peak rate, at most a quarter of the run's.
+
+    The paper's 4,000 are a fifth of its run. In a run shorter than them the rate would rise to the end.
+    """
+    return min(warmup_updates, planned_updates // 4)

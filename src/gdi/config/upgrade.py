@@ -10,7 +10,7 @@ from typing import Any
 
 from gdi.config.controller import ControllerConfig
 from gdi.config.data import ExactReplayConfig
-from gdi.config.optimizer import OptimizerConfig
+from gdi.config.optimizer import AdamWConfig
 from gdi.errors import UserError
 
 FORMAT = 2
@@ -18,13 +18,17 @@ FORMAT = 2
 # Fields of format 1 that are in another section of this format, by dotted name. The command line accepts both.
 MOVED = {
     **{f"learner.{field.name}": f"data.{field.name}" for field in fields(ExactReplayConfig)},
-    **{f"learner.{field.name}": f"optimizer.{field.name}" for field in fields(OptimizerConfig)},
+    **{f"learner.{field.name}": f"optimizer.{field.name}" for field in fields(AdamWConfig)},
     "learner.workers": "run.workers",
     "network.reward_shapes": "learner.reward_shapes",
     "network.reward_scales": "learner.reward_scales",
 }
-# Fields that some files of format 1 lack, with the value that applies to those runs.
-LATE_FIELDS = {"run": {"precision": "float32"}}
+# Fields that came after the first runs of a format, by section and kind, with the value that those runs had.
+LATE_FIELDS: dict[tuple[str, str | None], dict[str, Any]] = {
+    ("run", None): {"precision": "float32"},
+    ("optimizer", "adamw"): {"schedule": "linear"},
+    ("data", "exact"): {"slice_steps": 0},
+}
 
 
 def upgrade(data: Any) -> Any:
@@ -34,19 +38,29 @@ def upgrade(data: Any) -> Any:
     """
     found = data.get("format", 1) if isinstance(data, dict) else FORMAT
     if found == FORMAT:
-        return data
+        return _with_late_fields(data)
     if isinstance(found, int) and found > FORMAT:
         raise UserError(f"config.json has format {found}, and this version of gdi reads up to {FORMAT}: update gdi.")
     if found != 1:
         raise UserError(f"config.json has format {found!r}, which is none: the file is damaged.")
-    return _from_format_1(data)
+    return _with_late_fields(_from_format_1(data))
+
+
+def _with_late_fields(data: Any) -> Any:
+    """Add the fields that came later. The optimizer had no kind before it had two."""
+    if not isinstance(data, dict):
+        return data
+    new = {name: dict(section) if isinstance(section, dict) else section for name, section in data.items()}
+    if isinstance(new.get("optimizer"), dict):
+        new["optimizer"] = {"kind": "adamw", **new["optimizer"]}
+    for (name, kind), late in LATE_FIELDS.items():
+        if isinstance(new.get(name), dict) and new[name].get("kind") == kind:
+            new[name] = {**late, **new[name]}
+    return new
 
 
 def _from_format_1(data: dict[str, Any]) -> dict[str, Any]:
     old = {name: dict(section) if isinstance(section, dict) else section for name, section in data.items()}
-    for name, late in LATE_FIELDS.items():
-        if isinstance(old.get(name), dict):
-            old[name] = {**late, **old[name]}
     for source, target in MOVED.items():
         (section, field), (new_section, new_field) = source.split("."), target.split(".")
         if isinstance(old.get(section), dict) and field in old[section]:

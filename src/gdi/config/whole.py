@@ -9,10 +9,10 @@ from typing import Any
 from gdi.config.controller import ControllerConfig, TileBanditConfig
 from gdi.config.data import DataConfig, ExactReplayConfig
 from gdi.config.env import EnvConfig
-from gdi.config.index_space import GDISpace
+from gdi.config.index_space import GDISpace, SpaceConfig
 from gdi.config.learner import GDIConfig, LearnerConfig
 from gdi.config.network import NetworkConfig
-from gdi.config.optimizer import OptimizerConfig
+from gdi.config.optimizer import AdamWConfig, OptimizerConfig
 from gdi.config.run import EvaluationConfig, RunConfig
 
 
@@ -20,8 +20,8 @@ from gdi.config.run import EvaluationConfig, RunConfig
 class Config:
     """The config of one training run. Equal configs on equal machines give equal runs.
 
-    ``index_space``, ``controller``, ``learner`` and ``data`` have kinds, each with its own dataclass. You can pass your
-    own dataclass.
+    ``index_space``, ``controller``, ``learner``, ``optimizer`` and ``data`` have kinds, one dataclass each.
+    Yours works as well.
     """
 
     preset: str = "gdi-i3"
@@ -31,11 +31,11 @@ class Config:
     steps: int = 50_000_000
     """Environment transitions to train on. Table H "Num. Frames" 200M at "Num. Action Repeats" 4."""
     env: EnvConfig = field(default_factory=EnvConfig)
-    index_space: GDISpace = field(default_factory=GDISpace)
+    index_space: SpaceConfig = field(default_factory=GDISpace)
     controller: ControllerConfig = field(default_factory=TileBanditConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     learner: LearnerConfig = field(default_factory=GDIConfig)
-    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    optimizer: OptimizerConfig = field(default_factory=AdamWConfig)
     data: DataConfig = field(default_factory=ExactReplayConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     run: RunConfig = field(default_factory=RunConfig)

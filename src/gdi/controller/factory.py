@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from gdi.config import Config, FixedConfig, MultiplicativeWeightsConfig, TileBanditConfig, UniformConfig
+from gdi.config import (
+    Config,
+    FixedConfig,
+    MultiplicativeWeightsConfig,
+    ScheduleConfig,
+    TileBanditConfig,
+    UniformConfig,
+)
 from gdi.controller.base import Controller
 from gdi.controller.ensemble import BanditEnsemble
 from gdi.controller.multiplicative_weights import MultiplicativeWeights
 from gdi.controller.per_environment import PerEnvironment
+from gdi.controller.schedule import ScheduledController
 from gdi.controller.static import FixedController, UniformController
 from gdi.index_space import IndexSpace, make_index_space
 from gdi.seeds import child_seed
@@ -26,6 +34,8 @@ def make_controller(config: Config, num_envs: int | None = None) -> Controller:
 
 def _make_one(config: Config, space: IndexSpace, rng: np.random.Generator) -> Controller:
     kind = config.controller
+    if isinstance(kind, ScheduleConfig):
+        return ScheduledController(space, kind)
     if isinstance(kind, FixedConfig) or space.degrees_of_freedom == 0:
         return FixedController(space)
     if isinstance(kind, UniformConfig):

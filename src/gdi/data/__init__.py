@@ -1,10 +1,17 @@
-"""The training data (X): a replay schedules the sequences, and a store keeps their arrays.
+"""X: which acted steps are trained when (numbers only), and where their arrays are kept. Needs no torch."""
 
-This package does not import torch.
-"""
+from gdi.data.base import Added, Draws, Replay, collector_state, join_draws
+from gdi.data.factory import make_replay, make_store
+from gdi.data.store import Store, WindowStore
 
-from gdi.data.base import Draws, Replay, collector_state, join_draws, load_collector_state
-from gdi.data.factory import make_replay
-from gdi.data.store import WindowStore
-
-__all__ = ["Draws", "Replay", "WindowStore", "collector_state", "join_draws", "load_collector_state", "make_replay"]
+__all__ = [
+    "Added",
+    "Draws",
+    "Replay",
+    "Store",
+    "WindowStore",
+    "collector_state",
+    "join_draws",
+    "make_replay",
+    "make_store",
+]

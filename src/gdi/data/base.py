@@ -2,50 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from gdi.types import Array, State
 
+NO_STARTS = np.zeros(0, np.int64)
+
 
 @dataclass(frozen=True)
 class Draws:
     """All batches of an iteration, drawn before any of them is trained.
 
-    Batch u consists of the draws from ``bounds[u]`` to ``bounds[u + 1]``. A draw is a column of a window. Windows have
-    keys, and a key is never used again.
+    A draw is a column of stored steps and the row it begins at. Exact replay names windows by keys that are never
+    used again; sampled replay names its slots.
     """
 
     key: Array  # [draws] int64
     column: Array  # [draws] int64
     bounds: Array  # [batches + 1] int64
+    start: Array = field(default_factory=lambda: NO_STARTS)  # [draws] int64; empty: whole windows, which begin at row 0
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
-    def batch(self, number: int, rank: int = 0, size: int = 1) -> list[tuple[int, Array]]:
-        """Return (key, columns) of one batch, or of the part that one of ``size`` learners trains.
+    def part(self, number: int, rank: int = 0, size: int = 1) -> slice:
+        """Where the draws of one batch stand, or of the part of it that one of ``size`` learners trains.
 
-        The parts are as equal as possible and cover the batch. Adjacent draws with the same key form one entry.
+        Parts are as equal as can be, and none is lost.
         """
         first, count = int(self.bounds[number]), int(self.bounds[number + 1] - self.bounds[number])
-        begin, end = first + rank * count // size, first + (rank + 1) * count // size
-        if begin == end:
+        return slice(first + rank * count // size, first + (rank + 1) * count // size)
+
+    def batch(self, number: int, rank: int = 0, size: int = 1) -> list[tuple[int, Array, Array]]:
+        """(key, columns, starts) of one batch or of a part of it. Neighbors with the same key come together."""
+        part = self.part(number, rank, size)
+        if part.start == part.stop:
             return []
-        key, column = self.key[begin:end], self.column[begin:end]
+        key, column = self.key[part], self.column[part]
+        start = self.start[part] if len(self.start) else NO_STARTS
         borders = np.flatnonzero(np.diff(key)) + 1
-        parts = zip(np.split(key, borders), np.split(column, borders), strict=True)
-        return [(int(keys[0]), columns) for keys, columns in parts]
+        starts = np.split(start, borders) if len(start) else [start] * (len(borders) + 1)
+        parts = zip(np.split(key, borders), np.split(column, borders), starts, strict=True)
+        return [(int(keys[0]), columns, begins) for keys, columns, begins in parts]
 
 
 def join_draws(parts: list[Draws]) -> Draws:
     """Concatenate the batches of several draws."""
     sizes = np.concatenate([np.diff(part.bounds) for part in parts])
-    key, column = (np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "column"))
-    return Draws(key, column, np.concatenate([[0], np.cumsum(sizes)]))
+    key, column, start = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "column", "start")
+    )
+    return Draws(key, column, np.concatenate([[0], np.cumsum(sizes)]), start)
+
+
+class Added(Protocol):
+    """The facts of a new window that a replay needs; ``Window`` has them, and so has one that lives elsewhere."""
+
+    @property
+    def num_sequences(self) -> int: ...
+
+    @property
+    def valid(self) -> Array: ...
+
+    @property
+    def episode_start(self) -> Array: ...
 
 
 class Replay(Protocol):
@@ -61,8 +84,8 @@ class Replay(Protocol):
         """Number of draws that are due and not learned."""
         ...
 
-    def add(self, num_sequences: int) -> int:
-        """Add a new window and return its key. Call it only if ``has_room`` is true."""
+    def add(self, window: Added) -> int:
+        """Take a new window; returns its key. Call it only when ``has_room``."""
         ...
 
     def due(self, *, last: bool) -> Draws:
@@ -91,14 +114,9 @@ class Replay(Protocol):
     def load_state_dict(self, state: State) -> None: ...
 
 
-def collector_state(replay: Replay, arrays: Mapping[int, dict[str, Array]]) -> State:
-    """Return a replay and the arrays of its windows in the checkpoint format that all runtimes share."""
-    state = replay.state_dict()
-    windows = {key: {**kept, "arrays": arrays[int(key)]} for key, kept in state["windows"].items()}
-    return {**state, "windows": windows}
-
-
-def load_collector_state(replay: Replay, state: State) -> dict[int, dict[str, Array]]:
-    """Load a replay from ``collector_state``. Return the arrays of its windows by key, oldest first."""
-    replay.load_state_dict(state)
-    return {key: state["windows"][str(key)]["arrays"] for key in replay.kept()}
+def collector_state(replay: State, arrays: State) -> State:
+    """Join the states of a replay and of the arrays behind it under the names of a checkpoint, for every runtime."""
+    if "windows" not in replay:
+        return {**replay, **arrays}
+    kept = {key: {**numbers, **arrays["windows"][key]} for key, numbers in replay["windows"].items()}
+    return {**replay, "windows": kept}

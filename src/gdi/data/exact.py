@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from gdi.config import ExactReplayConfig
-from gdi.data.base import Draws
+from gdi.data.base import Added, Draws
 from gdi.types import Array, State
 
 NO_USES = np.zeros((0, 2), np.int64)
@@ -24,6 +24,8 @@ class ExactReplay:
         self._batch_size = config.batch_size_sequences
         self._replay = config.replay
         self._span = config.replay_span_windows
+        self._slices = config.sequence_steps // config.slice_steps if config.slice_steps else 1  # of a column
+        self._slice_steps = config.slice_steps
         self._rng = rng
         self._added = 0  # number of windows so far, which sets when uses fall due and is the next window's key
         self._num_sequences: dict[int, int] = {}  # by key, for the windows still needed
@@ -32,15 +34,15 @@ class ExactReplay:
         self._in_flight: list[Array] = []  # batches returned by ``due``, each [uses, (key, column)] in draw order
         self._finished = False
 
-    def add(self, num_sequences: int) -> int:
-        """Add a new window, and schedule every use that falls due at its arrival.
+    def add(self, window: Added) -> int:
+        """Take a new window, and schedule every use that falls due at its arrival.
 
         Call it only if ``has_room`` is true, because the replay never drops a use that it scheduled.
         """
         if not self.has_room:
             raise RuntimeError("the replay is full: train the due batches before you add a window.")
         key = self._added
-        self._num_sequences[key] = num_sequences
+        self._num_sequences[key] = window.num_sequences
         self._uses_scheduled[key] = 0
         self._added += 1
         self._schedule()
@@ -49,7 +51,8 @@ class ExactReplay:
     def _schedule(self) -> None:
         # Schedule pass by pass. Uses of one sequence that fall due together are then a whole pass apart.
         while fallen_due := [key for key in self._num_sequences if self._is_due(key)]:
-            counts = [self._num_sequences[key] for key in fallen_due]
+            # A use is a column, or a slice of one: slice i of column c has the number c · slices + i.
+            counts = [self._num_sequences[key] * self._slices for key in fallen_due]
             columns = np.concatenate([np.arange(count) for count in counts])
             uses = np.stack([np.repeat(fallen_due, counts), columns], axis=1)
             self._due = np.concatenate([self._due, uses[self._rng.permutation(len(uses))]])
@@ -80,7 +83,11 @@ class ExactReplay:
         self._in_flight += batches
         grouped = [_by_window(batch) for batch in batches]
         uses = np.concatenate(grouped) if grouped else NO_USES
-        return Draws(uses[:, 0], uses[:, 1], np.cumsum([0, *map(len, grouped)]))
+        bounds = np.cumsum([0, *map(len, grouped)])
+        if not self._slice_steps:
+            return Draws(uses[:, 0], uses[:, 1], bounds)
+        column, place = np.divmod(uses[:, 1], self._slices)
+        return Draws(uses[:, 0], column, bounds, place * self._slice_steps)
 
     def _finish(self) -> None:
         if not self._finished:

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import numpy as np
 
 from gdi.data.base import Draws
-from gdi.types import Array, Batch, Window, gather_columns
+from gdi.data.slices import ages, take_slices
+from gdi.types import Array, Batch, State, Window, column_axis, gather_columns, window_from
+
+
+class Store(Protocol):
+    """The arrays behind a replay's numbers. It lives where batches are trained."""
+
+    def __len__(self) -> int:
+        """Windows in it."""
+        ...
+
+    @property
+    def num_bytes(self) -> int: ...
+
+    def put(self, key: int, window: Window) -> None: ...
+
+    def gather(self, draws: Draws, number: int, rank: int = 0, size: int = 1) -> Batch | None:
+        """One batch as arrays, or one learner's part of it; None if that part is empty."""
+        ...
+
+    def keep(self, keys: Iterable[int]) -> None:
+        """Drop all windows but these."""
+        ...
+
+    def state_dict(self) -> State: ...
+
+    def load_state_dict(self, state: State) -> None: ...
 
 
 class WindowStore:
-    """The windows by key, as the actor wrote them."""
+    """Windows by key, as the actor wrote them; draws are whole columns, or slices of ``slice_steps`` steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, slice_steps: int = 0) -> None:
+        self._slice_steps = slice_steps
         self._windows: dict[int, Window] = {}
 
     def __len__(self) -> int:
@@ -24,13 +54,36 @@ class WindowStore:
     def put(self, key: int, window: Window) -> None:
         self._windows[key] = window
 
-    def gather(self, draws: Draws, number: int) -> Batch:
-        """Gather the arrays of one batch."""
-        return gather_columns([(self._windows[key], columns) for key, columns in draws.batch(number)])
+    def gather(self, draws: Draws, number: int, rank: int = 0, size: int = 1) -> Batch | None:
+        parts = draws.batch(number, rank, size)
+        if not parts:
+            return None
+        if not self._slice_steps:
+            return gather_columns([(self._windows[key], columns) for key, columns, _ in parts])
+        return join_columns([self._slices(*part) for part in parts])
+
+    def _slices(self, key: int, columns: Array, starts: Array) -> Batch:
+        window = self._windows[key]
+        context = len(window.obs) - len(window.episode_start)
+        arrays = window.arrays()
+        state = arrays.pop("state")[columns]
+        age = ages(window.episode_start, context)
+        return window_from({**take_slices(arrays, age, columns, starts, self._slice_steps, context), "state": state})
 
     def keep(self, keys: Iterable[int]) -> None:
-        """Keep only the windows with these keys."""
         self._windows = {key: self._windows[key] for key in keys}
 
-    def arrays(self) -> dict[int, dict[str, Array]]:
-        return {key: window.arrays() for key, window in self._windows.items()}
+    def state_dict(self) -> State:
+        return {"windows": {str(key): {"arrays": window.arrays()} for key, window in self._windows.items()}}
+
+    def load_state_dict(self, state: State) -> None:
+        by_key: Mapping[str, State] = state["windows"]
+        self._windows = {int(key): window_from(by_key[key]["arrays"]) for key in sorted(by_key, key=int)}
+
+
+def join_columns(batches: list[Batch]) -> Batch:
+    """Return one batch with the columns of all."""
+    if len(batches) == 1:
+        return batches[0]
+    parts = [batch.arrays() for batch in batches]
+    return window_from({name: np.concatenate([part[name] for part in parts], column_axis(name)) for name in parts[0]})

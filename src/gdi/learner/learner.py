@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +15,7 @@ from gdi.cores import set_torch_threads
 from gdi.errors import DivergenceError
 from gdi.learner.group import LearnerGroup
 from gdi.learner.optimizer import Optimizer
-from gdi.networks import AgentNetwork, Seen
+from gdi.networks import AgentNetwork, AgentOutput, Seen
 from gdi.networks.frames import stack_frames
 from gdi.types import Array, Batch, Metrics, State, column_slice
 
@@ -39,8 +40,9 @@ class Learner:
         self._config = config
         self._device = device
         self._optimizer = Optimizer(self.network, config)
-        self._chunk_sequences = chunk_sequences  # 0 means that a batch is one chunk
-        self._group = group  # set if several learners share every batch
+        self._target = copy.deepcopy(self.network) if algorithm.target_period_updates else None
+        self._chunk_sequences = chunk_sequences  # 0: a batch is one chunk
+        self._group = group  # several learners share every batch
         workers = config.run.workers
         self._pool = ThreadPoolExecutor(workers, "learner", set_torch_threads, (1,)) if workers > 1 else None
         self.updates = 0
@@ -68,11 +70,17 @@ class Learner:
             metrics["optimizer/learning_rate"] = self._optimizer.step(self.updates, progress)
             self.updates += 1
             self._skipped_in_a_row = 0
+            self._renew_target()
         else:
             self._skip(norm, metrics["loss/total"])
             # Report only the count, because one NaN would make the means of a whole log interval NaN.
             metrics = {"learner/skipped": 1.0}
         return metrics
+
+    def _renew_target(self) -> None:
+        """After k updates the target network is the network of update ⌊k / P⌋ · P."""
+        if self._target is not None and self.updates % self._algorithm.target_period_updates == 0:
+            self._target.load_state_dict(self.network.state_dict())
 
     def _accumulate_gradient(self, batch: Batch) -> tuple[Metrics, int]:
         """Accumulate the gradient of a batch. Return the metrics and the number of transitions.
@@ -82,6 +90,7 @@ class Learner:
         sum is in the order of the chunks, whichever finishes first. Each learner of a group has a part of the batch,
         and these parts are summed in the same way.
         """
+        batch = self._algorithm.prepare(batch)
         size = self._chunk_sequences or batch.num_sequences
         chunks = [column_slice(batch, begin, begin + size) for begin in range(0, batch.num_sequences, size)]
         first = self._config.data.burn_in_steps
@@ -89,12 +98,14 @@ class Learner:
         here = sum(counts)
         whole = here if self._group is None else self._group.sum_count(here)
         shares = [count / max(1, whole) for count in counts]
+        weights = shares if self._algorithm.reduction == "mean" else [1.0] * len(chunks)
         run = map if self._pool is None else self._pool.map
         total: Metrics = {}
-        for i, (gradients, values) in enumerate(run(self._chunk_gradients, chunks, shares)):
+        for i, (gradients, values) in enumerate(run(self._chunk_gradients, chunks, weights)):
             self._optimizer.accumulate(gradients, fresh=i == 0)
             for name, value in values.items():
-                total[name] = total.get(name, 0.0) + shares[i] * value
+                weight = weights[i] if name == "loss/total" else shares[i]
+                total[name] = total.get(name, 0.0) + weight * value
         versions = batch.version[first:][batch.valid[first:]]
         lag = self.updates - float(versions.mean()) if versions.size else 0.0
         total["actor/parameter_lag_updates"] = lag * (here / max(1, whole))
@@ -103,15 +114,16 @@ class Learner:
             total = self._group.sum_metrics(total)
         return total, whole
 
-    def _chunk_gradients(self, batch: Batch, share: float) -> tuple[list[Tensor | None], Metrics]:
-        """Return the gradient of one chunk, ∇(share · loss), and its metrics."""
+    def _chunk_gradients(self, batch: Batch, weight: float) -> tuple[list[Tensor | None], Metrics]:
+        """Return ∇(weight · loss) of one chunk, and its metrics."""
         seen, state = self._seen(batch), self._tensor(batch.state)
         first = self._config.data.burn_in_steps
         if first:
             with torch.no_grad():
                 state = self.network(Seen(*(x[:first] for x in seen)), state).state
         trained = Seen(*(x[first:] for x in seen))
-        output = self.network(trained, state)
+        first_only = self._algorithm.rows == "first"
+        output = self.network(Seen(*(x[:1] for x in trained)) if first_only else trained, state)
         data = Transitions(
             seen=trained,
             action=self._tensor(batch.action[first:]),
@@ -120,15 +132,30 @@ class Learner:
             truncated=self._tensor(batch.truncated[first:]),
             mask=self._tensor(batch.valid[first:]),
             behavior_prob=self._tensor(batch.behavior_prob[first:]),
+            extras={name: self._tensor(array[first:]) for name, array in batch.extras.items()},
         )
+        if self._target is not None:
+            data = data._replace(target=self._bootstrap(self._target, data, state))
         health = self.updates % HEALTH_EVERY_UPDATES == 0
         loss = self._algorithm.loss(self.network, output, data, health=health)
-        total = loss.total if share == 1.0 else share * loss.total
+        total = loss.total if weight == 1.0 else weight * loss.total
         gradients = torch.autograd.grad(total, self._optimizer.parameters, allow_unused=True)
         # Transfer all metrics at once, because on a GPU every transfer waits for the whole queue.
         metrics = {**loss.metrics, "loss/total": loss.total}
         values = torch.stack([value.detach() for value in metrics.values()]).tolist()
         return list(gradients), dict(zip(metrics, values, strict=True))
+
+    def _bootstrap(self, target: AgentNetwork, data: Transitions, state: Tensor) -> AgentOutput:
+        """What the target network says of each column's bootstrap row, [1, B, ...]."""
+        row = self._algorithm.bootstrap_row(data)
+        if row is None:
+            seen = Seen(*(x[-1:] for x in data.seen))
+        else:
+            column = torch.arange(len(row), device=row.device)
+            seen = Seen(*(x[row, column].unsqueeze(0) for x in data.seen))
+        with torch.no_grad():
+            output: AgentOutput = target(seen, state)
+        return output
 
     def _seen(self, batch: Batch) -> Seen:
         """Return the network's input with stacked frames, [L + 1, B, ...]."""
@@ -170,11 +197,14 @@ class Learner:
             "trained_transitions": self.trained_transitions,
             "skipped_updates": self.skipped_updates,
             "skipped_in_a_row": self._skipped_in_a_row,
+            **({} if self._target is None else {"target": dict(self._target.state_dict())}),
         }
 
     def load_state_dict(self, state: State) -> None:
         self.network.load_state_dict({name: torch.as_tensor(value) for name, value in state["network"].items()})
         self._optimizer.load_state_dict(state["optimizer"])
+        if self._target is not None:
+            self._target.load_state_dict({name: torch.as_tensor(value) for name, value in state["target"].items()})
         self.updates = int(state["updates"])
         self.trained_transitions = int(state["trained_transitions"])
         self.skipped_updates = int(state["skipped_updates"])

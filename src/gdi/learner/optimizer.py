@@ -1,4 +1,4 @@
-"""AdamW with the paper's schedules: linear warm-up, linear annealing, and clipping by global norm."""
+"""AdamW or RMSProp with their schedules: linear warm-up, linear anneal of the rate and of the weight decay, a clip."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gdi.config import Config, OptimizerConfig
+from gdi.config import AdamWConfig, Config, RMSPropConfig, planned_warmup_updates
+from gdi.learner.rmsprop import RMSProp
 from gdi.types import State
 
 
@@ -22,29 +23,39 @@ def learning_rate_at(update: int, progress: float, warmup_updates: int, num_upda
     return peak * min(warmup, anneal, 1.0)
 
 
-def weight_decay_at(progress: float, config: OptimizerConfig) -> float:
-    """Return the weight decay, which falls linearly from the configured value to 0 at the last update."""
+def constant_rate_at(update: int, warmup_updates: int, peak: float) -> float:
+    """Linear from 0 to the peak over ``warmup_updates``, then constant."""
+    return peak * min((update + 1) / warmup_updates if warmup_updates else 1.0, 1.0)
+
+
+def weight_decay_at(progress: float, config: AdamWConfig) -> float:
+    """The coefficient, linear from its value to 0 at the last update."""
     return config.weight_decay * (1.0 - progress)
 
 
 class Optimizer:
-    """AdamW over a network's parameters, without weight decay for biases and other vectors."""
+    """Steps over a network's parameters; biases (and every other vector) are not decayed."""
 
     def __init__(self, network: nn.Module, config: Config) -> None:
         self._config = settings = config.optimizer
         self._num_updates = config.planned_updates
-        self._warmup_updates = settings.planned_warmup_updates(self._num_updates)
+        self._warmup_updates = planned_warmup_updates(settings.warmup_updates, self._num_updates)
         self._named = dict(network.named_parameters())
         weights = [p for p in self._named.values() if p.ndim > 1]
         vectors = [p for p in self._named.values() if p.ndim <= 1]
-        self._adamw = torch.optim.AdamW(
-            [{"params": weights, "decays": True}, {"params": vectors, "decays": False}],
-            lr=settings.learning_rate,
-            betas=(settings.adam_beta_1, settings.adam_beta_2),
-            eps=settings.adam_epsilon,
-            weight_decay=0.0,
-            fused=True,
-        )
+        groups = [{"params": weights, "decays": True}, {"params": vectors, "decays": False}]
+        self._rule: torch.optim.Optimizer
+        if isinstance(settings, RMSPropConfig):
+            self._rule = RMSProp(groups, settings)
+        else:
+            self._rule = torch.optim.AdamW(
+                groups,
+                lr=settings.learning_rate,
+                betas=(settings.adam_beta_1, settings.adam_beta_2),
+                eps=settings.adam_epsilon,
+                weight_decay=0.0,
+                fused=True,
+            )
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -64,27 +75,31 @@ class Optimizer:
         return nn.utils.clip_grad_norm_(self._named.values(), self._config.clip_norm)
 
     def step(self, update: int, progress: float) -> float:
-        """Take one AdamW step at the scheduled rate and weight decay. Return the rate."""
+        """Take one step at the scheduled rate and decay; returns the rate."""
         peak = self._config.learning_rate
-        rate = learning_rate_at(update, progress, self._warmup_updates, self._num_updates, peak)
-        for group in self._adamw.param_groups:
+        if self._config.schedule == "constant":
+            rate = constant_rate_at(update, self._warmup_updates, peak)
+        else:
+            rate = learning_rate_at(update, progress, self._warmup_updates, self._num_updates, peak)
+        for group in self._rule.param_groups:
             group["lr"] = rate
-            group["weight_decay"] = weight_decay_at(progress, self._config) if group["decays"] else 0.0
-        self._adamw.step()
+            if isinstance(self._config, AdamWConfig):
+                group["weight_decay"] = weight_decay_at(progress, self._config) if group["decays"] else 0.0
+        self._rule.step()
         return rate
 
     def state_dict(self) -> State:
         """Return the moments by parameter name, so that a checkpoint does not depend on their order."""
         return {
-            name: {key: value.clone() for key, value in self._adamw.state[parameter].items()}
+            name: {key: value.clone() for key, value in self._rule.state[parameter].items()}
             for name, parameter in self._named.items()
-            if parameter in self._adamw.state
+            if parameter in self._rule.state
         }
 
     def load_state_dict(self, state: State) -> None:
         for name, moments in state.items():
             parameter = self._named[name]
-            self._adamw.state[parameter] = {key: _match_layout(value, parameter) for key, value in moments.items()}
+            self._rule.state[parameter] = {key: _match_layout(value, parameter) for key, value in moments.items()}
 
 
 def _match_layout(value: Any, parameter: Tensor) -> Tensor:

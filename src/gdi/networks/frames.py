@@ -60,6 +60,15 @@ class FrameHistory:
         self.frames[episode_start] = frame[episode_start, None]
         return np.moveaxis(self.frames, 1, -1)
 
+    def preview(self, frame: Array, episode_start: Array) -> Array:
+        """Return what ``observe`` would, and take nothing."""
+        if self.frames.shape[1] == 1:
+            return frame
+        kept = self.frames.copy()
+        seen = self.observe(frame, episode_start).copy()
+        self.frames[:] = kept
+        return seen
+
     @property
     def context(self) -> Array:
         """The frames that precede a window whose first frame is the latest one, [S - 1, N, *frame]."""

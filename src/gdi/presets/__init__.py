@@ -9,6 +9,9 @@ from gdi.config import Config, EnvConfig
 from gdi.envs.names import canonical_env_id, is_atari
 from gdi.errors import UserError, did_you_mean
 from gdi.presets import gdi
+from gdi.presets.dqn import dqn
+from gdi.presets.impala import impala
+from gdi.presets.ppo import ppo
 from gdi.presets.scales import SCALES, Scale, default_scale
 
 __all__ = ["PRESETS", "SCALES", "Preset", "Scale", "default_scale", "make_config"]
@@ -29,6 +32,9 @@ PRESETS = {
     "random": Preset("ablation: GDI-I3 without E, λ uniform per episode, each axis in its coordinate", gdi.random),
     "boltzmann": Preset("ablation: GDI-I1, Λ = (1/τ), bandit controller", gdi.boltzmann),
     "epsilon-greedy": Preset("ablation: GDI-I1, Λ = (ε), bandit controller", gdi.epsilon_greedy),
+    "dqn": Preset("Q-learning with replay and a target network, ε annealed by a clock", dqn),
+    "ppo": Preset("clipped policy gradient on fresh windows, a few epochs each", ppo),
+    "impala": Preset("V-trace actor-critic on fresh windows, each trained once", impala),
 }
 
 

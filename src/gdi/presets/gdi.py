@@ -1,8 +1,7 @@
 """GDI-I3, GDI-H3 and the ablations of tab:ablation_setting (Fan and Xiao, ICML 2022).
 
 Each is a small function of a scale. At scale ``paper`` every number comes from the paper's tables, which are the
-defaults of ``gdi.config``. The smaller scales differ, and docs/deviations.md ("The small scales") and docs/atari.md say
-why.
+defaults of ``gdi.config``. The smaller scales differ, and docs/scales.md says why.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gdi.config import Config, ExactReplayConfig, FixedConfig, GDIConfig, OptimizerConfig, UniformConfig
+from gdi.config import AdamWConfig, Config, ExactReplayConfig, FixedConfig, GDIConfig, GDISpace, UniformConfig
 from gdi.presets.scales import SCALES
 
 # The smaller scales start from these settings.
@@ -30,14 +29,14 @@ SMALL_LEARNER = GDIConfig(
     forward_dynamics_scale=0.0,
     inverse_dynamics_scale=0.0,
 )
-SMALL_OPTIMIZER = OptimizerConfig(learning_rate=2e-3, warmup_updates=50, weight_decay=0.0, clip_norm=5.0)
-# Rewards below 1 shrink A. Without a wider range of 1/τ, no behavior would be greedy in games with rare rewards.
+SMALL_OPTIMIZER = AdamWConfig(learning_rate=2e-3, warmup_updates=50, weight_decay=0.0, clip_norm=5.0)
+# Rewards below 1 shrink A: without a wider range of 1/τ no behavior is greedy where rewards are rare.
 WIDE_INVERSE_TAU = {"high": 300.0, "block_width": 6.0, "coordinate": "log"}
 
 LEARNERS = {
     "paper": GDIConfig(),
     "atari-cpu": replace(SMALL_LEARNER, reward_scales=(0.5,), v_loss_scale=5.0, c_bar=0.9),
-    # These values come from the tuning runs of docs/results/minatar.md. ρ̄ = ½ halves V's errors and the policy
+    # These values come from the tuning runs of docs/results/notebook/minatar.md. ρ̄ = ½ halves V's errors and the policy
     # gradient, and the loss scales make up for that. Likely and unlikely actions then have more similar weights.
     "minatar": replace(SMALL_LEARNER, v_loss_scale=10.0, policy_loss_scale=2.0, rho_bar=0.5, c_bar=0.5),
     "classic": SMALL_LEARNER,
@@ -49,7 +48,7 @@ DATA = {
     "classic": SMALL_DATA,
 }
 OPTIMIZERS = {
-    "paper": OptimizerConfig(),
+    "paper": AdamWConfig(),
     "atari-cpu": replace(SMALL_OPTIMIZER, learning_rate=7e-4),
     "minatar": SMALL_OPTIMIZER,
     "classic": SMALL_OPTIMIZER,
@@ -69,7 +68,8 @@ def gdi_i3(scale: str) -> Config:
 def gdi_h3(scale: str) -> Config:
     """Return GDI-H3: two families with two reward shapings, Λ = (1/τ1, 1/τ2, ε), and a bandit controller."""
     config = gdi_i3(scale)
-    # The second shape needs no smaller factor, because it maps a reward of 1 to 0.19 and the first maps it to 1.39.
+    assert isinstance(config.learner, GDIConfig)
+    # The second shape is small by itself: 0.19 for a reward of 1, where the first gives 1.39.
     scales = (config.learner.reward_scales[0], 1.0)
     learner = replace(config.learner, reward_shapes=("log", "root"), reward_scales=scales)
     return replace(config, network=replace(config.network, families=2), learner=learner)
@@ -104,6 +104,7 @@ def epsilon_greedy(scale: str) -> Config:
     because a true argmax has no gradient.
     """
     config = gdi_i3(scale)
+    assert isinstance(config.index_space, GDISpace)
     greedy = config.index_space.inverse_tau_2.high
     return _axes(
         config,

@@ -14,7 +14,7 @@ from gdi.acting.parameters import Parameters
 from gdi.acting.player import Player
 from gdi.algorithms import make_algorithm
 from gdi.clock import Clock
-from gdi.config import Config
+from gdi.config import Config, ExactReplayConfig
 from gdi.cores import set_torch_threads, thread_count
 from gdi.envs import EnvSpec, make_env
 from gdi.errors import UserError
@@ -94,6 +94,7 @@ def make_actor(
         generator=torch.Generator().manual_seed(child_seed(config.seed, "actions", *which)),
         env_seed=child_seed(config.seed, "environments", *which),
         clock=clock,
+        redraws=getattr(config.controller, "redraw", "episode") == "window",
     )
 
 
@@ -108,9 +109,8 @@ def with_num_envs(config: Config, num_envs: int) -> Config:
 
 
 def wider_replay(config: Config, actors: int) -> Config:
-    """Return the config of a collector that receives windows from several actors.
-
-    A local run has one window at a time, here there is one per actor.
-    """
+    """The config of a collector that gets a window from each of so many actors where a local run has one."""
+    if not isinstance(config.data, ExactReplayConfig) or getattr(config.learner, "trains_at_once", False):
+        return config
     span = config.data.replay_span_windows * actors
     return replace(config, data=replace(config.data, replay_span_windows=span))

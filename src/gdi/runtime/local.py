@@ -13,7 +13,7 @@ from gdi.clock import Clock
 from gdi.config import Config
 from gdi.controller import Controller, make_controller
 from gdi.cores import set_torch_threads
-from gdi.data import Draws, Replay, WindowStore, collector_state, load_collector_state, make_replay
+from gdi.data import Draws, Replay, Store, collector_state, make_replay, make_store
 from gdi.envs import EnvSpec
 from gdi.evaluation import Evaluation, Evaluator
 from gdi.iteration import Improved, Iteration, Published, Sampled, ended, improve, iterate, reweight, sample
@@ -33,7 +33,7 @@ class LocalOperators:
 
     actor: Actor
     replay: Replay
-    store: WindowStore
+    store: Store
     learner: Learner
     parameters: ParameterServer
     controller: Controller
@@ -53,8 +53,8 @@ class LocalOperators:
         return sample(self.actor, self.controller.propose, max_transitions)
 
     def add(self, window: Window, sampled: Sampled) -> None:
-        """Store a window in the replay and count it."""
-        self.store.put(self.replay.add(window.num_sequences), window)
+        """Give a window to the replay, and count it."""
+        self.store.put(self.replay.add(window), window)
         self.steps += sampled.transitions
         self.episodes += len(sampled.episodes)
 
@@ -76,6 +76,7 @@ class LocalOperators:
         for number in range(len(draws)):
             with self.clock.measure("data"):
                 batch = self.store.gather(draws, number)
+            assert batch is not None  # only a part of a batch may be empty
             yield batch
 
     def publish(self, published: Published | None) -> None:
@@ -177,7 +178,7 @@ class LocalSystem:
         parts = self.parts
         return SystemState(
             actors={0: parts.actor.state_dict()},
-            collector=collector_state(parts.replay, parts.store.arrays()),
+            collector=collector_state(parts.replay.state_dict(), parts.store.state_dict()),
             learner=parts.learner.state_dict(),
             parameters=parts.parameters.state_dict(),
             controller=parts.controller.state_dict(),
@@ -188,8 +189,8 @@ class LocalSystem:
 
     def load_state_dict(self, state: State) -> None:
         parts = self.parts
-        for key, arrays in load_collector_state(parts.replay, state["collector"]).items():
-            parts.store.put(key, Window(**arrays))
+        parts.replay.load_state_dict(state["collector"])
+        parts.store.load_state_dict(state["collector"])
         parts.learner.load_state_dict(state["learner"])
         parts.parameters.load_state_dict(state["parameters"])
         parts.controller.load_state_dict(controller_state(state["controllers"], parts.controller.slots))
@@ -217,7 +218,7 @@ def build(config: Config) -> LocalSystem:
     parts = LocalOperators(
         actor=make_actor(config, parameters, device, threads, clock),
         replay=make_replay(config),
-        store=WindowStore(),
+        store=make_store(config),
         learner=learner,
         parameters=parameters,
         controller=make_controller(config),

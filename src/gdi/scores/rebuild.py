@@ -64,7 +64,7 @@ def _games(name: str, reference: str) -> Table:
     agents = _distinct(c.agent for c in cells if c.game)
     quantities = _distinct(c.quantity for c in cells if c.game is None)
     everyone = paper_agents(reference)
-    columns = [Column("game", "Sb3VecEnv")]
+    columns = [Column("game", "Games")]
     for a in agents:
         columns.append(Column(a, everyone[a].name, "s"))
         if a not in BASELINES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-VERMILLION, ORANGE, GREEN, BLUE, SKY, PURPLE = "#d55e00", "#e69f00", "#009e73", "#0072b2", "#56b4e9", "#cc79a7"
+VERMILION, ORANGE, GREEN, BLUE, SKY, PURPLE = "#d55e00", "#e69f00", "#009e73", "#0072b2", "#56b4e9", "#cc79a7"
 BLACK, GRAY = "#000000", "#7f7f7f"
 
 
@@ -44,7 +44,7 @@ class Style:
 
 
 STYLES = {
-    "GDI-H3": Style(VERMILLION, GDI),
+    "GDI-H3": Style(VERMILION, GDI),
     "GDI-I3": Style(ORANGE, GDI),
     "Rainbow": Style(PURPLE, MODEL_FREE_200M),
     "IMPALA": Style(GREEN, MODEL_FREE_200M),

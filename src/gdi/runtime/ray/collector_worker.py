@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import ray
 
 from gdi.config import Config
-from gdi.data import Draws, collector_state, join_draws, load_collector_state, make_replay
+from gdi.data import Draws, collector_state, join_draws, make_replay
 from gdi.runtime.metrics import collector_metrics
 from gdi.runtime.ray.processes import Arrays, Ref
-from gdi.types import Metrics, State, Window
+from gdi.types import Array, Metrics, State, Window, window_from
 
 
 class StoredWindow:
@@ -30,6 +30,14 @@ class StoredWindow:
     @property
     def num_sequences(self) -> int:
         return self._window.num_sequences
+
+    @property
+    def valid(self) -> Array:
+        return self._window.valid
+
+    @property
+    def episode_start(self) -> Array:
+        return self._window.episode_start
 
     @property
     def num_bytes(self) -> int:
@@ -70,7 +78,7 @@ class CollectorWorker:
         # After a local run with overlap, batches may be due before any window arrives.
         draws = [self._replay.due(last=False)]
         for window in self._arrived:
-            self._put(self._replay.add(window.num_sequences), window)
+            self._put(self._replay.add(window), window)
             draws.append(self._replay.due(last=False))
         self._arrived.clear()
         if last:
@@ -89,8 +97,11 @@ class CollectorWorker:
         )
 
     def state_dict(self) -> State:
-        return collector_state(self._replay, {key: window.arrays() for key, window in self._windows.items()})
+        arrays = {str(key): {"arrays": window.arrays()} for key, window in self._windows.items()}
+        return collector_state(self._replay.state_dict(), {"windows": arrays})
 
     def load_state_dict(self, state: State) -> None:
-        for key, arrays in load_collector_state(self._replay, state).items():
-            self._put(key, StoredWindow(ray.put(Window(**arrays))))
+        self._replay.load_state_dict(state)
+        for key in self._replay.kept():
+            arrays = state["windows"][str(key)]["arrays"]
+            self._put(key, StoredWindow(ray.put(window_from(arrays))))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gdi.clock import Clock
 from gdi.config import Config
-from gdi.data import Draws
+from gdi.data import Draws, make_store
 from gdi.envs import EnvSpec
 from gdi.iteration import improve
 from gdi.learner.group import LearnerGroup
@@ -22,7 +22,7 @@ from gdi.runtime.factories import configure_process, make_learner
 from gdi.runtime.ray.collector_worker import BatchPlan
 from gdi.runtime.ray.processes import Arrays, Handle, Ref
 from gdi.runtime.ray.tensors import assigned_device, to_arrays
-from gdi.types import Array, Batch, Metrics, State, Window, gather_columns
+from gdi.types import Batch, Metrics, State, column_slice
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ class LearnerWorker:
         self._group: LearnerGroup | None = None
         self._clock = Clock()
         self._references: dict[int, Ref] = {}
-        self._windows: dict[int, Window] = {}
+        self._store = make_store(config)
+        self._opened: set[int] = set()
 
     def location(self) -> tuple[str, str]:
         """Return the node, and an address on it at which a group can meet."""
@@ -88,7 +89,8 @@ class LearnerWorker:
         if improved.published is not None and (self._group is None or self._group.rank == 0):
             answer = [_publish(improved.published.params, improved.published.version, server)]
         kept = set(due.kept)
-        self._windows = {key: window for key, window in self._windows.items() if key in kept}
+        self._opened &= kept
+        self._store.keep(self._opened)
         self._references = {key: reference for key, reference in self._references.items() if key in kept}
         diverged = None if improved.diverged is None else str(improved.diverged)
         return RemoteImproved(improved.updates, improved.batches, diverged, self.counters(), answer)
@@ -100,26 +102,25 @@ class LearnerWorker:
             yield batch
 
     def _part(self, draws: Draws, number: int) -> Batch:
-        """Return this learner's share of a batch."""
-        group = self._group
-        mine = draws.batch(number) if group is None else draws.batch(number, group.rank, group.size)
-        if mine:
-            return self._gather(mine)
-        # The run's last batch may be too small for this learner. It then takes part with a sequence without valid
-        # steps.
-        key, columns = draws.batch(number)[0]
-        nothing = self._gather([(key, columns[:1])])
+        """This learner's part of a batch."""
+        rank, size = (0, 1) if self._group is None else (self._group.rank, self._group.size)
+        self._open([key for key, _, _ in draws.batch(number, rank, size) or draws.batch(number)])
+        mine = self._store.gather(draws, number, rank, size)
+        if mine is not None:
+            return mine
+        # Beyond the last sequence of a run's last batch: take part with one none of whose steps count.
+        whole = self._store.gather(draws, number)
+        assert whole is not None
+        nothing = column_slice(whole, 0, 1)
         nothing.valid[:] = False
         return nothing
 
-    def _gather(self, batch: list[tuple[int, Array]]) -> Batch:
-        """Gather the columns of a batch.
-
-        A window is opened once, in place, and stays open until its last use, because opening it costs time.
-        """
-        new = [key for key, _ in batch if key not in self._windows]
-        self._windows.update(zip(new, ray.get([self._references[key] for key in new]), strict=True))
-        return gather_columns([(self._windows[key], columns) for key, columns in batch])
+    def _open(self, keys: list[int]) -> None:
+        """Open windows in place. Each is opened once and stays open until its last use: opening costs time."""
+        new = [key for key in keys if key not in self._opened]
+        for key, window in zip(new, ray.get([self._references[key] for key in new]), strict=True):
+            self._store.put(key, window)
+        self._opened |= set(new)
 
     def counters(self) -> LearnerCounters:
         return LearnerCounters(self.learner.updates, self.learner.skipped_updates, self._clock.take())

@@ -1,0 +1,111 @@
+"""DQN's π and T: ε-greedy on Q, trained against a target network (Mnih et al. 2015)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gdi.algorithms.base import Algorithm, Loss, Transitions
+from gdi.algorithms.softmax import MaskedMean, clip_rewards
+from gdi.config import DQNConfig
+from gdi.networks import AgentNetwork, AgentOutput, Seen
+
+
+class Head(NamedTuple):
+    """Q; of the network with the one family on axis 2."""
+
+    q: Tensor  # [T, B, 1, A]
+
+
+class Heads(nn.Module):
+    """Q [.., actions], one linear layer."""
+
+    def __init__(self, features: int, num_actions: int) -> None:
+        super().__init__()
+        self.q = nn.Linear(features, num_actions)
+
+    def forward(self, x: Tensor) -> Head:
+        return Head(self.q(x))
+
+
+class NStep(NamedTuple):
+    """The part of n-step targets that needs no network; each [B]."""
+
+    returns: Tensor  # Σ_{k<m} γ^k r_k up to the row m where the target bootstraps
+    discount: Tensor  # γ^m, 0 after a termination
+    row: Tensor  # m, int64: n, or the row after a truncation or termination before
+
+
+def n_step(reward: Tensor, terminated: Tensor, truncated: Tensor, discount: float) -> NStep:
+    """Return the n-step returns of the first row: all arguments are [n, B].
+
+    A termination inside ends the sum without a bootstrap. A truncation inside bootstraps at its own row.
+    """
+    alive = torch.ones_like(reward[0])  # 1 until an episode ends
+    returns, factor = torch.zeros_like(reward[0]), torch.ones_like(reward[0])
+    bootstrap, row = torch.ones_like(reward[0]), torch.zeros_like(terminated[0], dtype=torch.int64)
+    for r, end, cut in zip(reward, terminated, truncated, strict=True):
+        returns = returns + alive * factor * r
+        factor = torch.where(alive > 0, factor * discount, factor)
+        bootstrap = torch.where((alive > 0) & end, 0.0, bootstrap)
+        row = row + (alive > 0)
+        alive = alive * ~(end | cut)
+    return NStep(returns, bootstrap * factor, row)
+
+
+class DQN(Algorithm):
+    """ℓ(y − Q(s, a)) with y = Σ γ^k r_k + γ^m max_a Q⁻(s_m, a), Q⁻ the target network."""
+
+    def __init__(self, config: DQNConfig) -> None:
+        self._config = config
+        self.rows = "first"
+        self.target_period_updates = config.target_period_updates
+
+    def heads(self, family: int, features: int, num_actions: int) -> nn.Module:
+        return Heads(features, num_actions)
+
+    def log_probs(self, head: Head, seen: Seen) -> Tensor:
+        """log of ε/|A| + (1 − ε)·1{a = argmax Q}, [T, B, A]; ε is the one component of λ.
+
+        Q that is NaN or infinite makes NaN, so that acting reports the divergence.
+        """
+        q, epsilon = head.q[:, :, 0], seen.index  # [T, B, A], [T, B, 1]
+        greedy = F.one_hot(q.argmax(-1), q.shape[-1])
+        broken = torch.where(q.isfinite().all(-1, keepdim=True), 0.0, torch.nan)
+        return torch.log(epsilon / q.shape[-1] + (1 - epsilon) * greedy) + broken
+
+    def bootstrap_row(self, data: Transitions) -> Tensor | None:
+        return self._n_step(data).row if self._config.n_steps > 1 else None
+
+    def _n_step(self, data: Transitions) -> NStep:
+        reward = clip_rewards(data.reward, self._config.reward_clip)
+        return n_step(reward, data.terminated, data.truncated, self._config.discount)
+
+    def loss(self, network: AgentNetwork, online: AgentOutput, data: Transitions, *, health: bool) -> Loss:
+        assert data.target is not None
+        mean = MaskedMean(data.mask[:1])  # the later rows are looked at, not trained
+        found = self._n_step(data)
+        q = online.head.q[:, :, 0]  # [1, B, A]
+        taken = q.gather(-1, data.action[:1].unsqueeze(-1)).squeeze(-1)  # [1, B]
+        with torch.no_grad():
+            best = data.target.head.q[:, :, 0].max(-1).values  # [1, B]
+            y = found.returns + found.discount * best
+        per_step = F.huber_loss if self._config.loss == "huber" else _half_square
+        loss = mean(per_step(taken, y, reduction="none"))
+        metrics = {"loss/td": loss}
+        if health:
+            with torch.no_grad():
+                metrics |= {
+                    "value/td_error": mean((y - taken).abs()),
+                    "value/mean": mean(q.max(-1).values),
+                    "value/target_mean": mean(y),
+                    "policy/epsilon": mean(data.seen.index[:1, :, 0]),
+                }
+        return Loss(loss, metrics)
+
+
+def _half_square(value: Tensor, target: Tensor, reduction: str) -> Tensor:
+    return 0.5 * (value - target).pow(2)

@@ -1,0 +1,127 @@
+"""PPO's π and T: the clipped surrogate on advantages estimated once per window (Schulman et al. 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gdi import policy
+from gdi.algorithms.base import Algorithm, Loss, Transitions
+from gdi.algorithms.softmax import Head, Heads, MaskedMean, clip_rewards, entropy_cost, log_probs
+from gdi.config import PPOConfig
+from gdi.networks import AgentNetwork, AgentOutput, Seen
+from gdi.types import Array, Batch, Window
+
+
+def gae(value: Array, window: Window, reward: Array, discount: float, decay: float) -> Array:
+    """Return the generalized advantage estimates Â_t = δ_t + γλ·Â_{t+1}, δ_t = r_t + γV_{t+1} − V_t.
+
+    A termination stops the bootstrap. Any end of an episode stops the sum, and so does the end of the step budget.
+    value is [L + 1, B], reward and the result are [L, B].
+    """
+    future = discount * ~window.terminated
+    delta = reward + future * value[1:] - value[:-1]
+    goes_on = ~window.truncated
+    goes_on[:-1] &= window.valid[1:]
+    carry = future * decay * goes_on
+    advantage = np.zeros_like(delta)
+    last = np.zeros_like(delta[0])
+    for t in reversed(range(len(delta))):
+        last = delta[t] + carry[t] * last
+        advantage[t] = last
+    return advantage
+
+
+def clipped_surrogate(ratio: Tensor, advantage: Tensor, clip: float) -> Tensor:
+    """Return min(ρÂ, clip(ρ, 1 − ε, 1 + ε)Â): a ratio beyond the clip gains nothing more."""
+    return torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
+
+
+class PPO(Algorithm):
+    """−min(ρÂ, clip(ρ)Â) + c_v·½(V − V_target)² − c_H·H[π], a mean over the steps of a minibatch."""
+
+    def __init__(self, config: PPOConfig, *, by_transition: bool) -> None:
+        """``by_transition``: minibatches are single steps, so the network needs to see no bootstrap row."""
+        self._config = config
+        self.rows = "first" if by_transition else "all"
+
+    def heads(self, family: int, features: int, num_actions: int) -> nn.Module:
+        return Heads(features, num_actions)
+
+    def core_reward(self, family: int, reward: Tensor) -> Tensor:
+        return clip_rewards(reward, self._config.reward_clip)
+
+    def log_probs(self, head: Head, seen: Seen) -> Tensor:
+        return log_probs(head, seen)
+
+    def record(self, head: Head) -> dict[str, Tensor]:
+        """V as acted."""
+        return {"value": head.value[..., 0]}
+
+    def annotate(self, window: Window) -> dict[str, Array]:
+        """Add the advantages, from V as acted."""
+        config, value = self._config, window.extras["value"]
+        clip = config.reward_clip or np.inf
+        advantage = np.zeros_like(value)
+        advantage[:-1] = gae(value, window, window.reward.clip(-clip, clip), config.discount, config.gae_lambda)
+        return {"value": value, "advantage": advantage}
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Standardize the advantages of the minibatch over its trained steps; V's targets are made before."""
+        advantage = batch.extras["advantage"]
+        extras = {**batch.extras, "value_target": advantage + batch.extras["value"]}
+        if self._config.normalize_advantages:
+            trained = advantage[:-1][batch.valid]
+            if trained.size > 1:
+                extras["advantage"] = ((advantage - trained.mean()) / (trained.std(ddof=1) + 1e-8)).astype(np.float32)
+        return replace(batch, extras=extras)
+
+    def loss(self, network: AgentNetwork, online: AgentOutput, data: Transitions, *, health: bool) -> Loss:
+        config, mean, steps = self._config, MaskedMean(data.mask), len(data.action)
+        seen = Seen(*(x[:steps] for x in data.seen))
+        head = Head(*(x[:steps] for x in online.head))
+        value = head.value[..., 0]
+        log_pi = log_probs(head, seen)
+        log_pi_taken = log_pi.gather(-1, data.action.unsqueeze(-1)).squeeze(-1)
+        entropy = policy.entropy(log_pi)
+        # A step that is not a transition may have any probability: its ratio is 1, and it is not trained.
+        log_ratio = (log_pi_taken - data.behavior_prob.log()).masked_fill(~data.mask, 0.0)
+        ratio = log_ratio.exp()
+        policy_loss = mean(-clipped_surrogate(ratio, data.extras["advantage"][:steps], config.clip))
+        value_loss = mean(self._value_loss(value, data.extras["value"][:steps], data.extras["value_target"][:steps]))
+        bonus = mean(entropy_cost(seen) * entropy)
+        total = policy_loss + config.value_loss_scale * value_loss - bonus
+        metrics = {"loss/policy": policy_loss, "loss/v": value_loss, "loss/entropy_bonus": bonus}
+        if health:
+            metrics |= self._health(log_ratio.detach(), entropy, value, data, mean)
+        return Loss(total, metrics)
+
+    def _value_loss(self, value: Tensor, old: Tensor, target: Tensor) -> Tensor:
+        """½(V − target)², or with a clip the larger of it and of the same for V kept near the V that acted."""
+        loss = 0.5 * (value - target).pow(2)
+        if not self._config.value_clip:
+            return loss
+        near = old + (value - old).clamp(-self._config.value_clip, self._config.value_clip)
+        return torch.maximum(loss, 0.5 * (near - target).pow(2))
+
+    def _health(
+        self, log_ratio: Tensor, entropy: Tensor, value: Tensor, data: Transitions, mean: MaskedMean
+    ) -> dict[str, Tensor]:
+        """Clip fraction, KL(μ‖π), entropy, and how much of the targets' variance V explains."""
+        with torch.no_grad():
+            ratio = log_ratio.exp()
+            target = data.extras["value_target"][: len(value)]
+            error, center = mean((target - value).pow(2)), mean(target)
+            variance = mean((target - center).pow(2))
+            return {
+                "policy/entropy": mean(entropy),
+                "policy/ratio_mean": mean(ratio),
+                "policy/ratio_clip_fraction": mean(((ratio - 1).abs() > self._config.clip).float()),
+                "policy/kl": mean(ratio - 1 - log_ratio),
+                "value/mean": mean(value),
+                "value/target_mean": center,
+                "value/explained_variance": 1 - error / variance.clamp(min=1e-8),
+            }

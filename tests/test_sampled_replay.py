@@ -1,0 +1,218 @@
+"""Sampled replay: uniform draws of whole slices, each frame once, a fixed number of updates, equal after a resume."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from gdi.config import SampledReplayConfig
+from gdi.data import collector_state
+from gdi.data.sampled import SampledReplay, make_layout
+from gdi.data.slots import SlotStore
+from gdi.networks.frames import FrameHistory, stack_frames
+from gdi.types import Window
+
+ENVS, STEPS = 3, 4
+CONFIG = SampledReplayConfig(
+    capacity_transitions=96,
+    learn_start_transitions=12,
+    batch_size_sequences=5,
+    slice_steps=1,
+    sequence_steps=STEPS,
+    updates=1,
+    period_transitions=4,
+)
+
+
+class Stream:
+    """Windows of an endless stream. Step n of environment e has the observation 1000 e + n; episodes have 6 steps."""
+
+    def __init__(self, context: int = 0, episode_steps: int = 6) -> None:
+        self.time, self.context, self.episode_steps = 0, context, episode_steps
+        self.history = FrameHistory(ENVS, (1,), np.dtype(np.float32), context + 1)
+        self._start = np.ones(ENVS, bool)
+
+    def _row(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Observation and whether an episode starts; the last row of each period of episode_steps + 1 is the reset."""
+        place = n % (self.episode_steps + 1)
+        obs = (1000.0 * np.arange(ENVS) + n)[:, None].astype(np.float32)
+        return obs, np.full(ENVS, place == 0)
+
+    def window(self) -> Window:
+        times = self.time + np.arange(STEPS + 1)
+        rows = [self._row(int(n)) for n in times]
+        obs = np.stack([row[0] for row in rows])
+        start = np.stack([row[1] for row in rows])
+        frames = []
+        if self.context:
+            for t in range(STEPS):
+                self.history.observe(obs[t], start[t])
+                if t == 0:
+                    frames = [*self.history.context.copy()]
+        place = times[:-1] % (self.episode_steps + 1)
+        ended = np.repeat((place == self.episode_steps - 1)[:, None], ENVS, 1)
+        reset = np.repeat((place == self.episode_steps)[:, None], ENVS, 1)
+        flat = np.zeros((STEPS, ENVS))
+        long = np.zeros((STEPS + 1, ENVS))
+        self.time += STEPS
+        return Window(
+            obs=np.concatenate([np.array(frames, np.float32).reshape(-1, ENVS, 1), obs]),
+            episode_start=start, previous_action=long.astype(np.int64), previous_reward=long.astype(np.float32),
+            index=np.zeros((STEPS + 1, ENVS, 1), np.float32), action=np.repeat(times[:-1, None], ENVS, 1),
+            reward=flat.astype(np.float32), terminated=ended, truncated=flat > 0, valid=~reset,
+            behavior_prob=(flat + 1).astype(np.float32), version=flat.astype(np.int64),
+            state=np.zeros((ENVS, 1, 0), np.float32),
+        )  # fmt: skip
+
+
+class Memory:
+    def __init__(self, config: SampledReplayConfig, seed: int = 0) -> None:
+        self.config = config
+        self.replay = SampledReplay(config, ENVS, np.random.default_rng(seed))
+        self.store = SlotStore(make_layout(config, ENVS), config.slice_steps)
+
+    def add(self, window: Window) -> None:
+        self.store.put(self.replay.add(window), window)
+
+    def batches(self) -> list[Window]:
+        draws = self.replay.due(last=False)
+        found = [self.store.gather(draws, number) for number in range(len(draws))]
+        self.replay.learned(len(found))
+        self.store.keep(self.replay.kept())
+        return found
+
+
+def test_a_slice_is_one_stretch_of_one_stream_and_its_last_row_is_the_next_observation() -> None:
+    memory, stream = Memory(replace(CONFIG, slice_steps=3)), Stream()
+    seen = 0
+    for _ in range(40):
+        memory.add(stream.window())
+        for batch in memory.batches():
+            first = batch.obs[0, :, 0]
+            np.testing.assert_array_equal(batch.obs[:, :, 0], first + np.arange(4)[:, None])
+            np.testing.assert_array_equal(batch.action[:, :], first % 1000 + np.arange(3)[:, None])
+            assert batch.valid[0].all()
+            seen += batch.num_sequences
+    assert seen > 100
+
+
+def test_draws_are_uniform_over_the_transitions_in_memory_and_over_no_reset() -> None:
+    memory, stream = Memory(CONFIG), Stream()
+    for _ in range(11):  # more than fits: the oldest are gone
+        memory.add(stream.window())
+    slot, row, column = memory.replay._draw(60_000)
+    counts = Counter(zip(slot.tolist(), row.tolist(), column.tolist(), strict=True))
+    eligible = int(memory.replay._eligible.sum())
+    assert len(counts) == eligible
+    expected = 60_000 / eligible
+    # χ² with eligible − 1 degrees of freedom: four standard deviations above its mean.
+    chi = sum((count - expected) ** 2 / expected for count in counts.values())
+    assert chi < eligible - 1 + 4 * np.sqrt(2 * (eligible - 1))
+
+
+def test_the_oldest_steps_make_room_and_the_capacity_is_held() -> None:
+    memory, stream = Memory(CONFIG), Stream(episode_steps=10**6)
+    held = []
+    for _ in range(60):
+        memory.add(stream.window())
+        held.append(int(memory.replay._valid.sum()))
+        for batch in memory.batches():
+            oldest = stream.time - 1 - batch.action.min()
+            assert oldest * ENVS <= CONFIG.capacity_transitions + 3 * STEPS * ENVS
+    assert CONFIG.capacity_transitions - STEPS * ENVS <= min(held[20:])
+    assert max(held) <= CONFIG.capacity_transitions + STEPS * ENVS * memory.replay._layout.slot_windows
+
+
+@pytest.mark.parametrize(("updates", "period"), [(1, 4), (2, 4), (3, 7), (1, 50)])
+def test_updates_per_transition_are_exact(updates: int, period: int) -> None:
+    config = replace(CONFIG, updates=updates, period_transitions=period)
+    memory, stream = Memory(config), Stream()
+    transitions = made = 0
+    for _ in range(50):
+        window = stream.window()
+        transitions += int(window.valid.sum())
+        memory.add(window)
+        made += len(memory.batches())
+        assert made == max(0, transitions - 12) // period * updates
+
+
+@pytest.mark.parametrize("slice_steps", [1, 3])
+def test_a_gathered_stack_is_the_one_that_was_acted_with(slice_steps: int) -> None:
+    """Also at the first steps of an episode, and where a slice begins in the middle of a stored row."""
+    context = 3
+    memory, stream = Memory(replace(CONFIG, slice_steps=slice_steps)), Stream(context)
+    acted = {}
+    history = FrameHistory(ENVS, (1,), np.dtype(np.float32), context + 1)
+    for n in range(300):
+        obs, start = stream._row(n)
+        stacks = history.observe(obs, start)
+        acted |= {float(obs[e, 0]): stacks[e].copy() for e in range(ENVS)}
+    compared = 0
+    for _ in range(50):
+        memory.add(stream.window())
+        for batch in memory.batches():
+            stacks = stack_frames(torch.from_numpy(batch.obs), torch.from_numpy(batch.episode_start), context + 1)
+            for t, b in np.ndindex(slice_steps + 1, batch.num_sequences):
+                np.testing.assert_array_equal(stacks[t, b].numpy(), acted[float(batch.obs[context + t, b, 0])])
+                compared += 1
+    assert compared > 500
+
+
+def test_a_stream_that_begins_again_leaves_no_step_with_a_foreign_successor() -> None:
+    memory, stream = Memory(replace(CONFIG, capacity_transitions=384)), Stream(episode_steps=10**6)
+    assert memory.replay._layout.slot_windows > 1
+    memory.add(stream.window())
+    stream.time += 500
+    again = stream.window()
+    again.episode_start[0] = True
+    memory.add(again)
+    slot, row, _ = memory.replay._draw(2000)
+    assert 3 not in set(row[slot == 0].tolist())  # the last step before the break
+    assert {0, 1, 2, 4} <= set(row[slot == 0].tolist())
+    assert not memory.store._arrays["valid"][0, 3].any()
+
+
+def test_a_copy_from_a_checkpoint_draws_and_gathers_the_same() -> None:
+    one, stream = Memory(CONFIG), Stream(context=2)
+    for _ in range(9):
+        one.add(stream.window())
+        one.batches()
+    two = Memory(CONFIG, seed=5)
+    state = collector_state(one.replay.state_dict(), one.store.state_dict())
+    two.replay.load_state_dict(state)
+    two.store.load_state_dict(state)
+    for _ in range(20):
+        window = stream.window()
+        one.add(window)
+        two.add(window)
+        for a, b in zip(one.batches(), two.batches(), strict=True):
+            for name, array in a.arrays().items():
+                np.testing.assert_array_equal(array, b.arrays()[name])
+
+
+def test_batches_in_flight_are_drawn_again_after_a_resume() -> None:
+    one, stream = Memory(CONFIG), Stream()
+    for _ in range(4):
+        one.add(stream.window())
+    handed = len(one.replay.due(last=False))
+    assert handed > 3
+    one.replay.learned(2)
+    two = Memory(CONFIG)
+    two.replay.load_state_dict(one.replay.state_dict())
+    assert len(two.replay.due(last=False)) == handed - 2
+
+
+def test_a_memory_without_a_whole_slice_says_so() -> None:
+    memory = Memory(replace(CONFIG, learn_start_transitions=0))
+    nothing = SimpleNamespace(
+        valid=np.zeros((STEPS, ENVS), bool), episode_start=np.zeros((STEPS + 1, ENVS), bool), num_sequences=ENVS
+    )
+    memory.replay.add(nothing)
+    memory.replay._transitions = 40
+    with pytest.raises(RuntimeError, match="no whole slice"):
+        memory.replay.due(last=False)

@@ -1,0 +1,124 @@
+"""DQN, PPO and IMPALA as whole runs: resumed as if never stopped, with and without E, and bad input in one line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gdi
+from gdi.config import (
+    FixedConfig,
+    SampledReplayConfig,
+    UniformConfig,
+    config_from_json,
+    config_to_json,
+)
+from gdi.presets import PRESETS, SCALES, make_config
+from gdi.theory.live import classify_config
+from gdi.theory.taxonomy import GDIClass
+from helpers import error_line, read_metric_lines, saved_network, stop_after, tiny_config, with_lstm
+from systems import small, with_e
+
+CASES = {
+    "dqn": small("dqn"),
+    "dqn-e": with_e(small("dqn")),
+    "ppo": small("ppo"),
+    "ppo-e": with_e(small("ppo")),
+    "ppo-lstm": with_lstm(small("ppo", slice_steps=0, batch_size_sequences=4)),
+    "impala": small("impala"),
+    "impala-e-lstm": with_lstm(with_e(small("impala"))),
+    "gdi-sampled": replace(
+        tiny_config(), data=SampledReplayConfig(
+            capacity_transitions=500, learn_start_transitions=100, batch_size_sequences=8, slice_steps=5,
+            sequence_steps=5, period_transitions=20,
+        )
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, name: str) -> None:
+    config = CASES[name]
+    whole = gdi.train(config, tmp_path / "whole").run_dir
+    part = gdi.train(config, tmp_path / "part", console=stop_after(1100))
+    assert not part.finished
+    resumed = gdi.train(config, tmp_path / "part", resume=True)
+    assert resumed.finished
+    assert resumed.steps == config.steps
+    assert read_metric_lines(resumed.run_dir) == read_metric_lines(whole)
+    assert (resumed.run_dir / "episodes.csv").read_bytes() == (whole / "episodes.csv").read_bytes()
+    for key, value in saved_network(whole).items():
+        np.testing.assert_array_equal(value, saved_network(resumed.run_dir)[key])
+
+
+def test_dqns_updates_are_a_fixed_number_per_transition(tmp_path: Path) -> None:
+    result = gdi.train(CASES["dqn"], tmp_path / "run")
+    assert result.updates == (2000 - 200) // 4
+
+
+def test_epsilon_follows_the_clock_and_is_logged(tmp_path: Path) -> None:
+    config = small("dqn")
+    config = replace(config, controller=replace(config.controller, over_steps=1000, end=0.2))  # type: ignore[call-arg]
+    lines = [x for x in read_metric_lines(gdi.train(config, tmp_path / "r").run_dir) if "policy/epsilon" in x]
+    means = [line["policy/epsilon"] for line in lines]  # of the drawn steps, not of the newest
+    assert means[0] > 0.7
+    assert means == sorted(means, reverse=True)
+    assert means[-1] < 0.45
+
+
+@pytest.mark.parametrize("preset", ["dqn", "ppo", "impala"])
+def test_the_class_of_each_is_derived_and_e_changes_it(preset: str) -> None:
+    """I⁰ without E as published, I¹ with E on one axis, I¹ without E if that axis is drawn uniformly."""
+    searched = with_e(small(preset))
+    assert classify_config(small(preset)) == GDIClass(False, 0, False)
+    assert classify_config(searched) == GDIClass(False, 1, True)
+    assert classify_config(replace(searched, controller=UniformConfig())) == GDIClass(False, 1, False)
+
+
+@pytest.mark.parametrize("preset", ["dqn", "ppo", "impala"])
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_scale_is_valid_and_survives_its_json(preset: str, scale: str) -> None:
+    from gdi.config import validate
+
+    env = {"classic": "CartPole-v1", "minatar": "MinAtar/Breakout-v0"}.get(scale, "pong")
+    config = validate(make_config(preset, env, scale=scale))
+    assert config_from_json(config_to_json(config)) == config
+    assert preset in PRESETS
+
+
+@pytest.mark.parametrize("controller", [FixedConfig(), UniformConfig()])
+@pytest.mark.parametrize("preset", ["dqn", "ppo", "impala"])
+def test_the_ablations_of_e_run(tmp_path: Path, preset: str, controller: Any) -> None:
+    config = replace(with_e(small(preset)), controller=controller, steps=600)
+    assert gdi.train(config, tmp_path / "run").finished
+
+
+BAD = [
+    ("dqn", ["--controller", "tile-bandit"], "nothing to search: add one of --index-space.epsilon.search"),
+    ("ppo", ["--controller", "schedule"], "'epsilon' is not a component of λ"),
+    ("dqn", ["--network.lstm-units", "8"], "have no recurrent state"),
+    ("gdi-i3", ["--data", "sampled", "--network.lstm-units", "8"], "stores no recurrent state"),
+    ("ppo", ["--network.lstm-units", "8"], "set slice-steps to 0"),
+    ("dqn", ["--data.capacity-transitions", "20"], "smaller than a batch"),
+    ("dqn", ["--data.learn-start-transitions", "5000"], "leaves no update in 3000 steps"),
+    ("ppo", ["--data.batch-size-sequences", "100"], "does not divide the 2048 slices"),
+    ("ppo", ["--data", "sampled"], "PPO trains each window at once"),
+    ("dqn", ["--data", "samplde"], "Did you mean 'sampled'?"),
+    ("dqn", ["--learner.n-steps", "3"], "set --data.slice-steps 3"),
+    ("dqn", ["--data.capacity-transitions", "1000000000000", "--data.learn-start-transitions", "100"], "does not fit"),
+    ("dqn", ["--learner.rho-bar", "1"], "--learner.rho-bar"),
+]
+
+
+@pytest.mark.parametrize(("preset", "words", "expected"), BAD)
+def test_bad_input_is_one_line_and_writes_nothing(
+    tmp_path: Path, preset: str, words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = tmp_path / "run"
+    base = ["train", preset, "--env", "MinAtar/Breakout-v0", "--steps", "3000", "--run-dir", str(run_dir)]
+    assert expected in error_line([*base, *words], capsys)
+    assert not run_dir.exists()
