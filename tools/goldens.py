@@ -294,7 +294,7 @@ def train_session(config: Any, run: Path, session: Session, *, resume: bool) -> 
     try:
         result = gdi.train(config, run, resume=resume, console=StopAt(session.stop), **options)
     except Exception as error:
-        if type(error).__name__ != "DivergenceError":
+        if type(error).__name__ not in ("DivergenceError", "Diverged"):  # the base commit has the older name
             raise
         return {"diverged": True}
     return {"steps": result.steps, "updates": result.updates, "frames": result.frames, "finished": result.finished}
