@@ -4,7 +4,7 @@ In the paper's classes it is GDI-I⁰ without E: Λ is one point. As published m
 V-trace corrects for that; ``actor/parameter_lag_updates`` tells how old they are.
 
 Sources of the numbers. ``paper``: the article's appendix (shallow model, single task); its rate was searched in a
-range. The small scales share its losses and are tuned on seeds 100 and 101. Deviations:
+range. The small scales share its losses; their rates are not tuned yet. Deviations:
 
 1. The end of a life does not end an episode.
 2. RMSProp's ε is 0.01, the middle of the article's search.
