@@ -14,6 +14,9 @@ from gdi import __version__
 from gdi.report.data import PLOTLY, read_text
 from gdi.report.document import Document, document_json
 
+NO_SCRIPT = "This page draws its data with a script. Allow scripts to see it."
+REQUESTS = {False: "This page makes no network request.", True: "This page asks only the gdi that serves it."}
+
 
 def page(document: Document) -> str:
     """Return the page with its data inside."""
@@ -59,8 +62,8 @@ def _html(title: str, data: str | None) -> str:
 <a class="skip" href="#content">Skip to the content</a>
 <header><h1>{name}</h1><p id="status" class="warning" role="status"></p></header>
 <nav aria-label="Sections"><ul></ul></nav>
-<main id="content" tabindex="-1"><noscript><p>This page draws its data with a script. Allow scripts to see it.</p></noscript></main>
-<footer>Written by gdi {__version__}. Drawn by Plotly. This page makes no network request.</footer>
+<main id="content" tabindex="-1"><noscript><p>{NO_SCRIPT}</p></noscript></main>
+<footer>Written by gdi {__version__}. Drawn by Plotly. {REQUESTS[data is None]}</footer>
 {embedded}<script>{plotly}</script>
 <script>{script}</script>
 </body></html>

@@ -1,7 +1,7 @@
 """Reading of a benchmark's committed records: CSV files with one row per evaluation, several runs in each.
 
-A file ``NAME.csv`` has the columns agent, game, seed, steps, mean, min, max, episodes, seconds and training_steps. Beside
-it, ``NAME-lambda.csv`` has what the controller chose and the learner's health, and ``NAME.json`` the settings.
+A file ``NAME.csv`` has the columns agent, game, seed, steps, mean, min, max, episodes, seconds and training_steps.
+Beside it, ``NAME-lambda.csv`` has what the controller chose and the learner's health, and ``NAME.json`` the settings.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def _heatmaps(material: Material, runs: Sequence[Run]) -> Figure:
     labels = {name: run.settings.label_of(name) for run in runs for name in beliefs(run)}
     blocks = sum(axis.num_blocks for run in runs for axis in run.settings.axes)
     columns = max(10, min(MOST_COLUMNS, CELLS[len(material.runs) == 1] // (len(QUANTITIES) * blocks)))
-    views = {
+    views: dict[tuple[str, ...], View] = {
         (key, axis.name, quantity): _heatmap(axis, run.settings.label_of(axis.name), belief, quantity, columns)
         for key, run in by_run.items()
         for axis in run.settings.axes
@@ -217,7 +217,7 @@ def _episode_figure(material: Material, runs: Sequence[Run]) -> Figure:
     """Draw the λ of the training episodes: the median and the middle 80% over bins of steps."""
     by_run: Mapping[str, Run] = {str(number): run for number, run in enumerate(runs)}
     labels = {name: run.settings.label_of(name) for run in runs for name in run.episodes.index}
-    views = {
+    views: dict[tuple[str, ...], View] = {
         (key, name): _episode_view(run, name, labels[name])
         for key, run in by_run.items()
         for name in run.episodes.index

@@ -89,8 +89,9 @@ def atari_game(env: str) -> str:
 
 def _views(material: Material, env: str, source: str, scale: str) -> dict[str, View]:
     """Return one view per kind of time that any run knows."""
-    found = [(group, align(group.runs, source)) for group in material.groups_in(env)]
-    found = [(group, aligned) for group, aligned in found if aligned is not None]
+    found = [
+        (group, aligned) for group in material.groups_in(env) if (aligned := align(group.runs, source)) is not None
+    ]
     out = {}
     for time, label in TIMES.items():
         traces: list[dict[str, Any]] = []

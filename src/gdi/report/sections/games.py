@@ -124,7 +124,7 @@ def aggregate_table(matrices: Matrices, label: str) -> Table:
 
 def _interval_figure(material: Material, scales: Mapping[str, Matrices]) -> Figure:
     """Draw each agent's statistic as a point with its interval, the best on top."""
-    views = {}
+    views: dict[tuple[str, ...], View] = {}
     for label, matrices in scales.items():
         for name, statistic in STATISTICS.items():
             found = {agent: scored.estimate(statistic, matrix) for agent, matrix in matrices.items()}
@@ -157,7 +157,7 @@ def _interval_figure(material: Material, scales: Mapping[str, Matrices]) -> Figu
 
 def _profile_figure(material: Material, scales: Mapping[str, Matrices]) -> Figure:
     """Draw the fraction of runs and games above each score."""
-    views = {}
+    views: dict[tuple[str, ...], View] = {}
     for label, matrices in scales.items():
         top = max(float(np.nanquantile(matrix, 0.98)) for matrix in matrices.values() if np.isfinite(matrix).any())
         taus = np.linspace(0, max(top, 1.0), THRESHOLDS)

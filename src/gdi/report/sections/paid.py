@@ -28,7 +28,7 @@ def paid(material: Material) -> Section | None:
         return None
     by_run = {str(number): run for number, run in enumerate(runs)}
     labels = {axis.name: run.settings.label_of(axis.name) for run in runs for axis in run.settings.axes}
-    views = {
+    views: dict[tuple[str, ...], View] = {
         (key, axis.name): View(
             tuple(_traces(run, axis)),
             {

@@ -20,13 +20,13 @@ MOST_POINTS = 200
 
 def sureness(material: Material) -> Section | None:
     """Return the two curves per run, one above the other."""
-    views = {}
-    runs = {}
+    views: dict[tuple[str, ...], View] = {}
+    runs: dict[str, str] = {}
     for number, run in enumerate(material.runs):
         traces = tuple(_traces(run))
         if traces and len(runs) < MOST_RUNS:
             runs[str(number)] = run_label(material, run)
-            views[(str(number),)] = View(traces, _layout())
+            views[(str(number),)] = View(traces, _layout(bool(beliefs(run))))
     if not views:
         return None
     caption = (
@@ -73,7 +73,13 @@ def _traces(run: Run) -> Iterator[dict[str, Any]]:
         }
 
 
-def _layout() -> dict[str, Any]:
+def _layout(has_beliefs: bool) -> dict[str, Any]:
+    if not has_beliefs:
+        return {
+            "xaxis": {"title": {"text": "steps"}, "anchor": "y2"},
+            "yaxis2": {"title": {"text": "entropy (nats)"}, "rangemode": "tozero"},
+            "showlegend": True,
+        }
     return {
         "xaxis": {"title": {"text": "steps"}, "anchor": "y2"},
         "yaxis": {"domain": [0.56, 1.0], "title": {"text": "sureness"}, "rangemode": "tozero"},

@@ -91,7 +91,7 @@ def _metrics(material: Material) -> Figure | None:
         for name, value in line.items()
         if name not in HIDDEN and isinstance(value, (int, float))
     )
-    views = {}
+    views: dict[tuple[str, ...], View] = {}
     for name in names:
         traces = []
         for run in material.runs:
