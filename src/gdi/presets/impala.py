@@ -42,8 +42,8 @@ DATA = {
 OPTIMIZERS = {
     "paper": RMSPROP,
     "atari-cpu": RMSPROP,
-    "minatar": replace(RMSPROP, learning_rate=1e-3),
-    "classic": replace(RMSPROP, learning_rate=1e-3),
+    "minatar": replace(RMSPROP, learning_rate=1e-2),
+    "classic": replace(RMSPROP, learning_rate=1e-2),
 }
 
 
