@@ -172,7 +172,7 @@ def test_165_runs(tmp_path: Path) -> None:
                     tree = json.loads((folder / "config.json").read_text())
                     tree["run"]["log_every_steps"] = 123
                     (folder / "config.json").write_text(json.dumps(tree))
-    page = write_report([tmp_path / "runs"], tmp_path / "many.html", "--baseline", "random")
+    page = write_report([tmp_path / "runs"], tmp_path / "many.html", "--baseline", "epsilon-greedy")
     assert page.stat().st_size <= 6 * MEGABYTE
     (found,) = open_pages([{"url": page.as_uri(), "scheme": "light"}])
     clean(found)
@@ -181,7 +181,7 @@ def test_165_runs(tmp_path: Path) -> None:
     for heading in (
         "Performance profiles",
         "Probability of improvement",
-        "score / random",
+        "score / epsilon-greedy",
         "Differences of the settings",
     ):
         assert heading in found["text"]

@@ -240,6 +240,9 @@ def improvement_table(runs: Sequence[scored.Run], agents: Sequence[str], envs: S
 
 def _improvement(runs: Sequence[scored.Run], agents: Sequence[str], envs: Sequence[str]) -> Iterator[Block]:
     table = improvement_table(runs, agents, envs)
+    if all(row[1] is None for row in table.rows):
+        yield Text("No two agents have an environment in common, so they are not compared.", "note")
+        return
     yield _improvement_figure(runs, agents, table)
     yield TableBlock(table)
 
