@@ -289,6 +289,7 @@ def _small_multiples(material: Material, envs: Sequence[str]) -> Figure:
     named: set[str] = set()
     for place, env in enumerate(envs):
         suffix = str(place + 1) if place else ""
+        layout |= {f"xaxis{suffix}": {"rangemode": "tozero"}, f"yaxis{suffix}": {"rangemode": "tozero"}}
         for group in material.groups_in(env):
             aligned = align(group.runs, "evaluation")
             if aligned is None:
