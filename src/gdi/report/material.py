@@ -12,6 +12,7 @@ from gdi.report.log import clock_series, series
 from gdi.report.runs import Run
 from gdi.scores import runs as scored
 from gdi.scores.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from gdi.scores.tables import Cell, Estimate
 
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GRAY)
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -84,6 +85,13 @@ def scored_runs(material: Material) -> list[scored.Run]:
         for run in group.runs
         if run.evaluations
     ]
+
+
+def cell_of(found: scored.Estimate) -> Cell:
+    """Return an estimate as a cell of a table."""
+    if np.isnan(found.value):
+        return None
+    return Estimate(found.value, found.low, found.high) if found.has_interval else found.value
 
 
 def thin(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int_]]:
