@@ -190,7 +190,7 @@ def test_an_index_outside_the_space_is_refused(index, words):
 
 def test_a_space_must_have_the_knobs_that_the_learner_reads():
     config = make_config("gdi-i3", "CartPole-v1")
-    with pytest.raises(UserError, match="'epsilon' is in one only"):
+    with pytest.raises(UserError, match="use an index space with the learner's knobs"):
         validate(replace(config, index_space=OwnSpace()))
 
 
