@@ -197,5 +197,5 @@ def test_a_space_must_have_the_knobs_that_the_learner_reads():
 def test_an_axis_beyond_its_limit_is_refused():
     config = make_config("gdi-i3", "CartPole-v1")
     space = replace(config.index_space, epsilon=AxisConfig(high=1.5, block_width=0.1))
-    with pytest.raises(UserError, match=r"--index-space\.epsilon is at most 1"):
+    with pytest.raises(UserError, match=r"--index-space\.epsilon must be at most 1"):
         validate(replace(config, index_space=space))

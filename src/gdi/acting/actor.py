@@ -61,7 +61,7 @@ class Actor:
         clock: Clock,
         redraws: bool = False,
     ) -> None:
-        """``num_components``: how many numbers λ has; ``redraws``: λ is drawn anew for every window as well."""
+        """``num_components`` is the number of components of λ. With ``redraws``, λ is also drawn for every window."""
         self._env = env
         self._player = player
         self._parameters = parameters

@@ -42,7 +42,7 @@ class NStep(NamedTuple):
 def n_step(reward: Tensor, terminated: Tensor, truncated: Tensor, discount: float) -> NStep:
     """Return the n-step returns of the first row; all arguments are [n, B].
 
-    A termination inside ends the sum without a bootstrap. A truncation inside bootstraps at its own row.
+    A termination within n steps ends the sum without a bootstrap. A truncation within n steps bootstraps at that row.
     """
     alive = torch.ones_like(reward[0])  # 1 until an episode ends
     returns, factor = torch.zeros_like(reward[0]), torch.ones_like(reward[0])

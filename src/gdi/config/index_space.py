@@ -53,7 +53,7 @@ class GDISpace:
 
 @dataclass(frozen=True)
 class EpsilonSpace:
-    """Λ = {ε} of ε-greedy agents (DQN): 0 is the greedy policy, 1 the uniform one."""
+    """The probability of a random action (ε) of ε-greedy agents such as DQN, Λ = {ε}."""
 
     kind: ClassVar[str] = "epsilon"
     labels: ClassVar[Mapping[str, str]] = {"epsilon": "ε"}
@@ -64,7 +64,7 @@ class EpsilonSpace:
 
 @dataclass(frozen=True)
 class SoftmaxSpace:
-    """Λ = {(1/τ, entropy cost)} of agents that act by a softmax (PPO, IMPALA)."""
+    """The inverse temperature and entropy cost of softmax agents such as PPO and IMPALA, Λ = {(1/τ, entropy cost)}."""
 
     kind: ClassVar[str] = "softmax"
     labels: ClassVar[Mapping[str, str]] = {"inverse_tau": "1/τ", "entropy_cost": "c_H"}

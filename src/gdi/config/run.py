@@ -24,7 +24,7 @@ class EvaluationConfig:
     greedy: bool = False
     """Play the most probable action in evaluations, instead of drawing one from the policy."""
     index: tuple[float, ...] = ()
-    """Exploration setting (λ) of evaluations, one number per component. Empty: the best that the controller knows."""
+    """Exploration setting (λ) of evaluations, one number per component. If empty, the controller chooses."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "evaluation", "every_steps", "episodes")

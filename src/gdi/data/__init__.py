@@ -1,4 +1,4 @@
-"""X: which acted steps are trained when (numbers only), and where their arrays are kept. Needs no torch."""
+"""The replay (X), which schedules the training of acted steps, and the store of their arrays, without torch."""
 
 from gdi.data.base import Added, Draws, Replay, collector_state, join_draws
 from gdi.data.factory import make_replay, make_store

@@ -146,7 +146,7 @@ class Learner:
         return list(gradients), dict(zip(metrics, values, strict=True))
 
     def _bootstrap(self, target: AgentNetwork, data: Transitions, state: Tensor) -> AgentOutput:
-        """What the target network says of each column's bootstrap row, [1, B, ...]."""
+        """Return the target network's output at each column's bootstrap row, [1, B, ...]."""
         row = self._algorithm.bootstrap_row(data)
         if row is None:
             seen = Seen(*(x[-1:] for x in data.seen))

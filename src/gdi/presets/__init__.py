@@ -1,4 +1,4 @@
-"""Presets such as ``gdi-i3``. Each is a small function of a scale, which sets the size of a run."""
+"""Presets such as ``gdi-i3``, each a small function of a scale, which sets the size of a run."""
 
 from __future__ import annotations
 
