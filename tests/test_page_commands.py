@@ -65,7 +65,7 @@ def test_every_command_of_a_page_is_accepted_as_printed(
 
 
 def test_a_wrong_command_is_found(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="unknown option --data.no-such"):
+    with pytest.raises(UserError, match=r"unknown option --data\.no-such"):
         check(shlex.split("train --env CartPole-v1 --data.no-such 3"), tmp_path)
     with pytest.raises(AssertionError):
         check(["trian"], tmp_path)
