@@ -97,7 +97,8 @@ def test_one_epoch_in_one_minibatch_has_a2cs_gradient() -> None:
     advantage = torch.from_numpy(window.extras["advantage"][:-1])
     target = advantage + torch.from_numpy(window.extras["value"][:-1])
     entropy = -(log_pi.exp() * log_pi).sum(-1)
-    per_step = -advantage * taken + 0.5 * 0.5 * (target - value).pow(2) - 0.01 * entropy
+    weight = config.learner.value_loss_scale
+    per_step = -advantage * taken + weight * 0.5 * (target - value).pow(2) - 0.01 * entropy
     expected = torch.autograd.grad((per_step * mask).sum() / mask.sum(), list(network.parameters()))
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-6)

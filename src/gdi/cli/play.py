@@ -42,7 +42,9 @@ class RandomPlayer:
 def run(argv: list[str]) -> int:
     """Record one episode of a random agent, and print its score."""
     parser = OneLineParser(prog="gdi play", description="Record one episode of an Atari game played at random.")
-    parser.add_argument("game", help="one of the 57 Atari games in any usual spelling: pong, ms_pacman, ALE/Pong-v5")
+    parser.add_argument(
+        "game", metavar="GAME", help="one of the 57 Atari games in any usual spelling: pong, ms_pacman, ALE/Pong-v5"
+    )
     parser.add_argument("--video", type=Path, help="mp4 file to write, which must be new (default: GAME-seedN.mp4)")
     parser.add_argument("--seed", type=whole_number, default=0, help="seed for the game and the actions (default: 0)")
     parser.add_argument(
