@@ -18,7 +18,7 @@ from gdi.report.document import document_json
 from gdi.report.episodes import in_order
 from gdi.report.groups import agent_labels, group_runs
 from gdi.report.health import RULES, findings, kept_gain, table_in_markdown
-from gdi.report.material import make_material
+from gdi.report.material import looks_of, make_material
 from gdi.report.report import report
 from gdi.report.runs import find_run_folders, read_run
 from gdi.report.sections.curves import align, curves
@@ -223,6 +223,12 @@ def test_runs_equal_up_to_the_seed_are_one_group(tmp_path: Path) -> None:
     ]
     first = base.run.log_every_steps
     assert set(agent_labels(runs).values()) == {f"gdi-i3 (log_every_steps {first})", "gdi-i3 (log_every_steps 7)"}
+
+
+def test_no_two_agents_look_alike() -> None:
+    looks = looks_of(["gdi-i3", "gdi-h3", *(f"agent {i}" for i in range(25))])
+    assert len(set(looks.values())) == 27
+    assert len(set(looks_of([f"agent {i}" for i in range(40)]).values())) == 40
 
 
 def test_finding_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

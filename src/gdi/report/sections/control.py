@@ -121,7 +121,7 @@ def _heatmap(axis: Axis, label: str, belief: AxisBelief, quantity: str, columns:
         "customdata": numbers([axis.to_value(float(x)) for x in best], 3),
         "mode": "lines",
         "name": "best block",
-        "line": {"color": "#ff5a36", "width": 2, "shape": "hvh"},
+        "line": {"color": "#ff5a36", "width": 2, "shape": "vh"},
         "hovertemplate": "%{x:,} steps<br>best %{customdata}<extra></extra>",
         "showlegend": True,
         "meta": {"x": "steps", "y": "coordinate"},
