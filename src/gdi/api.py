@@ -87,7 +87,7 @@ def load(
     folder = Path(run_dir)
     config = validate(read_config(folder, classes=classes, trust=trust))
     store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, warn or (lambda text: None))
-    state = store.best() if best else store.newest()
+    state = store.best() if best else store.newest(replay=False)
     if state is None:
         raise UserError(f"{folder} has no checkpoint yet: let it train a little longer.")
     return Agent(config, state, seed)

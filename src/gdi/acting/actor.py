@@ -72,7 +72,7 @@ class Actor:
         self._clock = clock
         self._redraws = redraws
         self._context = env.spec.frame_stack - 1
-        self._acted_steps = 0
+        self.acted_steps = 0  # of each environment, resets included
         self._version: int | None = None
         self._last_window: Window | None = None
         self._budget_exhausted = False  # the budget ended the last window before its last step
@@ -86,7 +86,7 @@ class Actor:
 
     def _restart_episodes(self) -> None:
         """Abandon the current episodes and start new ones from a seed that was not used before."""
-        entropy = [self._env_seed, self._acted_steps]
+        entropy = [self._env_seed, self.acted_steps]
         self._env_seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
         self._last_window = None
         self._reset_stream(self._env.reset(self._env_seed))
@@ -143,9 +143,9 @@ class Actor:
     def _step(self, window: Window, states: Array, t: int, propose: Propose, left: int) -> int:
         """Play one step of all environments and write it at time t. Return its number of transitions."""
         stream = self._stream
-        if self._acted_steps % self._config.pull_every_steps == 0:
+        if self.acted_steps % self._config.pull_every_steps == 0:
             self._pull()
-        self._acted_steps += 1
+        self.acted_steps += 1
         drawn = self._draw(propose)
         with self._clock.measure("inference"):
             states[t] = self._player.state.cpu().numpy()
@@ -244,7 +244,7 @@ class Actor:
         """
         common: State = {
             "generator": self._generator.get_state(),
-            "acted_steps": self._acted_steps,
+            "acted_steps": self.acted_steps,
             "version": self._version,
             "network": dict(self._player.network.state_dict()),
             "env_seed": self._env_seed,
@@ -268,7 +268,7 @@ class Actor:
         """
         common = state["common"]
         self._generator.set_state(torch.as_tensor(common["generator"]))
-        self._acted_steps = int(common["acted_steps"])
+        self.acted_steps = int(common["acted_steps"])
         self._version = None if common["version"] is None else int(common["version"])
         params = {name: torch.as_tensor(value) for name, value in common["network"].items()}
         self._player.network.load_state_dict(params)

@@ -49,6 +49,8 @@ class RunConfig:
     """Training steps between two checkpoints. The last one is at the end."""
     keep_checkpoints: int = 3
     """Number of newest checkpoints to keep. The one with the best evaluation is kept, too."""
+    save_replay: bool = True
+    """Save the replay's steps in checkpoints. Without them a resumed run first fills its memory again."""
     device: str = "auto"
     """Device for the networks of learner, actor and evaluator: auto, cpu or cuda."""
     overlap: bool = False
