@@ -14,6 +14,7 @@ import torch
 
 from gdi.config import SampledReplayConfig
 from gdi.data import Origin, SavedFiles, collector_state
+from gdi.data.base import ONE_STREAM
 from gdi.data.sampled import SampledReplay, make_layout
 from gdi.data.slots import SlotStore
 from gdi.networks.frames import FrameHistory, stack_frames
@@ -79,7 +80,7 @@ class Memory:
         self.replay = SampledReplay(config, layout, np.random.default_rng(seed))
         self.store = SlotStore(layout, config.slice_steps)
 
-    def add(self, window: Window, origin: Origin = Origin()) -> None:
+    def add(self, window: Window, origin: Origin = ONE_STREAM) -> None:
         self.store.put(self.replay.add(window, origin), window)
 
     def batches(self) -> list[Window]:

@@ -80,6 +80,9 @@ class Origin:
     first_step: int | None = None
 
 
+ONE_STREAM = Origin()
+
+
 @dataclass(frozen=True)
 class SavedFiles:
     """The files of a checkpoint that a store wrote: their folder, and the SHA-256 of each by name."""
@@ -101,7 +104,7 @@ class Replay(Protocol):
         """Number of draws that are due and not learned."""
         ...
 
-    def add(self, window: Added, origin: Origin = Origin()) -> int:
+    def add(self, window: Added, origin: Origin = ONE_STREAM) -> int:
         """Take a new window; returns its key. Call it only when ``has_room``."""
         ...
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from gdi.config import ExactReplayConfig
-from gdi.data.base import Added, Draws, Origin
+from gdi.data.base import ONE_STREAM, Added, Draws, Origin
 from gdi.types import Array, State
 
 NO_USES = np.zeros((0, 2), np.int64)
@@ -34,7 +34,7 @@ class ExactReplay:
         self._in_flight: list[Array] = []  # batches returned by ``due``, each [uses, (key, column)] in draw order
         self._finished = False
 
-    def add(self, window: Added, origin: Origin = Origin()) -> int:
+    def add(self, window: Added, origin: Origin = ONE_STREAM) -> int:
         """Take a new window, and schedule every use that falls due at its arrival.
 
         Call it only if ``has_room`` is true, because the replay never drops a use that it scheduled.

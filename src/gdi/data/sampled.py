@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gdi.config import SampledReplayConfig
-from gdi.data.base import Added, Draws, Origin
+from gdi.data.base import ONE_STREAM, Added, Draws, Origin
 from gdi.types import Array, State
 
 
@@ -69,7 +69,7 @@ class SampledReplay:
         self._valid = np.zeros(shape, bool)
         self._eligible = np.zeros(shape, bool)  # a slice may begin here
 
-    def add(self, window: Added, origin: Origin = Origin()) -> int:
+    def add(self, window: Added, origin: Origin = ONE_STREAM) -> int:
         """Take a new window over the oldest ones, and return its key."""
         key = self._key(origin)
         slot, row = self._layout.place(key)
