@@ -36,7 +36,9 @@ class SlotStore:
         self._gathered: tuple[Draws, Batch] | None = None
 
     def __len__(self) -> int:
-        return sum(self._filled.values())
+        """Windows in memory. A slot that is being overwritten still has old ones."""
+        layout = self._layout
+        return sum(w if number < layout.num_slots else layout.slot_windows for number, w in self._filled.items())
 
     @property
     def num_bytes(self) -> int:
