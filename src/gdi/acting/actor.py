@@ -13,6 +13,7 @@ from gdi.acting.stream import Stream, first_steps
 from gdi.clock import Clock
 from gdi.config import DataConfig
 from gdi.envs.base import StepResult, VectorEnv
+from gdi.networks import copy_parameters
 from gdi.networks.frames import stack_indices
 from gdi.types import Array, EpisodeEnd, Index, State, Window, window_from
 
@@ -235,7 +236,7 @@ class Actor:
         pulled = self._parameters.pull(self._version)
         if pulled is not None:
             params, self._version = pulled
-            self._player.network.load_state_dict(params)
+            copy_parameters(self._player.network, params)
 
     def state_dict(self) -> State:
         """Return the whole state of the stream if the environment can be saved.

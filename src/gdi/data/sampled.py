@@ -161,7 +161,7 @@ class SampledReplay:
 
     def load_state_dict(self, state: State, *, arrays: bool = True) -> None:
         self._rng.bit_generator.state = state["rng"]
-        self._transitions, self._to_fill = int(state["transitions"]), int(state["to_fill"])
+        self._transitions, self._to_fill = int(state["transitions"]), int(state.get("to_fill", 0))
         self._updates, self._in_flight = int(state["updates"]), 0
         if not arrays:
             self._to_fill = min(self._transitions, self._config.learn_start_transitions)
