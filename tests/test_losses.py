@@ -12,7 +12,7 @@ from gdi.algorithms import Transitions
 from gdi.algorithms.gdi import GDI, Head
 from gdi.config import GDIConfig
 from gdi.networks import AgentOutput, Seen
-from helpers import make_network, random_batch, tiny_config, transitions, with_lstm
+from helpers import make_network, random_batch, seen_of, tiny_config, transitions, with_lstm
 
 T, B, A = 9, 4, 3
 GAMMA, RHO_BAR, C_BAR = 0.9, 1.3, 0.8
@@ -151,7 +151,7 @@ def test_the_core_sees_the_previous_reward_shaped_and_scaled() -> None:
     core = network.encoders[0].core
     assert core is not None
     core.register_forward_hook(lambda module, args, output: seen.append(args[0]))
-    inputs = Seen(
+    inputs = seen_of(
         torch.zeros(1, 1, 3), torch.zeros(1, 1, dtype=torch.bool), torch.zeros(1, 1, dtype=torch.long),
         torch.full((1, 1), -3.0), torch.zeros(1, 1, 3),
     )  # fmt: skip

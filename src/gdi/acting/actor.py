@@ -37,6 +37,8 @@ def _empty_window(length: int, env: VectorEnv, num_components: int, state: Array
         behavior_prob=np.ones((length, n), np.float32),
         version=np.zeros((length, n), np.int64),
         state=state,
+        vector=np.zeros((length + 1, n, spec.vector_width), np.float32),
+        action_mask=np.ones((length + 1, n, spec.num_actions if spec.has_mask else 0), bool),
     )
 
 
@@ -72,6 +74,7 @@ class Actor:
         self._clock = clock
         self._redraws = redraws
         self._context = env.spec.frame_stack - 1
+        self._has_beside = env.spec.has_mask or env.spec.vector_width > 0
         self._acted_steps = 0
         self._version: int | None = None
         self._last_window: Window | None = None
@@ -80,7 +83,7 @@ class Actor:
         self._reset_stream(env.reset(env_seed))
 
     def _reset_stream(self, obs: Array) -> None:
-        self._obs = obs
+        self._obs, self._beside = obs, self._env.beside
         self._stream = first_steps(self._env.num_envs, self._num_components)
         self._player.begin()
 
@@ -163,7 +166,8 @@ class Actor:
         stream.episode_return += step.reward
         stream.length_steps += ~stream.resets
         done = step.terminated | step.truncated
-        self._obs, stream.episode_start, stream.resets = step.obs, stream.resets, done
+        self._obs, self._beside = step.obs, self._env.beside
+        stream.episode_start, stream.resets = stream.resets, done
         stream.needs_index = done.copy()
         stream.previous_action, stream.previous_reward = acted.action, step.reward
         return int(valid.sum())
@@ -186,7 +190,14 @@ class Actor:
 
     def _observed(self) -> Observed:
         stream = self._stream
-        return Observed(self._obs, stream.episode_start, stream.previous_action, stream.previous_reward, stream.index)
+        return Observed(
+            self._obs,
+            stream.episode_start,
+            stream.previous_action,
+            stream.previous_reward,
+            stream.index,
+            *self._beside,
+        )
 
     def _note(self, window: Window, t: int, notes: dict[str, Array]) -> None:
         for name, note in notes.items():
@@ -212,6 +223,9 @@ class Actor:
         window.terminated[t], window.truncated[t] = step.terminated, step.truncated
         window.valid[t], window.behavior_prob[t] = valid, acted.prob
         window.version[t] = self._version
+        if self._has_beside:
+            window.vector[t], window.vector[t + 1] = self._beside.vector, self._env.beside.vector
+            window.action_mask[t], window.action_mask[t + 1] = self._beside.action_mask, self._env.beside.action_mask
         self._note(window, t, acted.notes)
 
     def _end_episodes(self, window: Window, t: int) -> list[EpisodeEnd]:
@@ -276,7 +290,7 @@ class Actor:
             self._env_seed = int(common["env_seed"])
             self._restart_episodes()
             return
-        self._obs = self._env.load_state_dict(state["env"])
+        self._obs, self._beside = self._env.load_state_dict(state["env"]), self._env.beside
         stream = state["stream"]
         self._stream = Stream.from_state(stream)
         self._player.load_state(torch.as_tensor(stream["state"]))

@@ -27,7 +27,8 @@ MOVED = {
 LATE_FIELDS: dict[tuple[str, str | None], dict[str, Any]] = {
     ("run", None): {"precision": "float32"},
     ("evaluation", None): {"greedy": False, "index": []},
-    ("network", None): {"activation": "tanh"},
+    ("env", None): {"kwargs": (), "wrappers": (), "action_bins": 0, "processes": 0},
+    ("network", None): {"activation": "tanh", "normalize": False},
     ("optimizer", "adamw"): {"schedule": "linear"},
     ("data", "exact"): {"slice_steps": 0},
 }

@@ -36,6 +36,10 @@ def make_env(config: EnvConfig, num_envs: int | None = None, threads: int = 0) -
         from gdi.envs.toy import make_toy
 
         return make_toy(config.id, count, config.max_episode_steps)
+    if config.processes:
+        from gdi.envs.processes import ProcessEnv
+
+        return ProcessEnv(config, count)
     from gdi.envs.gymnasium import GymnasiumEnv
 
-    return GymnasiumEnv(config.id, count, config.max_episode_steps)
+    return GymnasiumEnv(config, count)

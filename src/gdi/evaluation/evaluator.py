@@ -105,7 +105,7 @@ class Evaluator:
             if stop():
                 return None
             index[start] = next_index[start]
-            action = self._player.act(Observed(obs, start, action, reward, index), generator).action
+            action = self._player.act(Observed(obs, start, action, reward, index, *self._env.beside), generator).action
             step = self._env.step(action)
             obs, reward = step.obs, step.reward
             returns += reward

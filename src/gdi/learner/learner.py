@@ -60,6 +60,8 @@ class Learner:
 
         If the loss or the gradient is NaN or infinite, the update is skipped and counted, and θ stays unchanged.
         """
+        if self._config.network.normalize:
+            self._observe(batch)
         metrics, transitions = self._accumulate_gradient(batch)
         norm = float(self._optimizer.clip())
         metrics["optimizer/gradient_norm"] = norm
@@ -76,6 +78,13 @@ class Learner:
             # Report only the count, because one NaN would make the means of a whole log interval NaN.
             metrics = {"learner/skipped": 1.0}
         return metrics
+
+    def _observe(self, batch: Batch) -> None:
+        """Move the running moments of the observations, which belong to θ."""
+        first = self._config.data.burn_in_steps
+        seen = Seen(*(x[first:] for x in self._seen(batch)))
+        with torch.no_grad():
+            self.network.observe(seen, self._tensor(batch.valid[first:]))
 
     def _renew_target(self) -> None:
         """After k updates the target network is the network of update ⌊k / P⌋ · P."""
@@ -167,6 +176,8 @@ class Learner:
             previous_action=self._tensor(batch.previous_action),
             previous_reward=self._tensor(batch.previous_reward),
             index=self._tensor(batch.index),
+            vector=self._tensor(batch.vector),
+            action_mask=self._tensor(batch.action_mask),
         )
 
     def _skip(self, norm: float, loss: float) -> None:

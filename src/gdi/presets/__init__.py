@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gdi.config import Config, EnvConfig
 from gdi.envs.names import canonical_env_id, is_atari
@@ -39,19 +40,30 @@ PRESETS = {
 
 
 def make_config(
-    preset: str = "gdi-i3", env: str = "", *, scale: str | None = None, steps: int | None = None, seed: int = 0
+    preset: str = "gdi-i3", env: Any = "", *, scale: str | None = None, steps: int | None = None, seed: int = 0
 ) -> Config:
     """Return the config of a preset at a scale; change it with ``replace``.
 
-    By default, the scale is the one that fits the environment.
+    ``env`` is an id, or the environment itself: a class, a function that makes one, a spec or a vector environment. By
+    default, the scale is the one that fits it.
     """
     if preset not in PRESETS:
         raise UserError(f"unknown preset {preset!r}.{did_you_mean(preset, PRESETS)} Presets: {', '.join(PRESETS)}.")
-    env = canonical_env_id(env)
-    scale = default_scale(env) if scale is None else scale
+    world = _named(env)
+    scale = default_scale(world.id) if scale is None else scale
     if scale not in SCALES:
         raise UserError(f"unknown scale {scale!r}.{did_you_mean(scale, SCALES)} Scales: {', '.join(SCALES)}.")
     config = PRESETS[preset].at(scale)
-    world = EnvConfig(id=env, num_envs=config.env.num_envs, protocol="paper" if is_atari(env) else "")
+    copies = config.env.num_envs if world.num_envs == EnvConfig.num_envs else world.num_envs  # an instance has its own
+    world = replace(world, num_envs=copies, protocol="paper" if is_atari(world.id) else "")
     config = replace(config, env=world, preset=preset, scale=scale, seed=seed)
     return config if steps is None else replace(config, steps=steps)
+
+
+def _named(env: Any) -> EnvConfig:
+    """Return the config of an environment that is given by its id or as an object."""
+    if isinstance(env, str):
+        return EnvConfig(id=canonical_env_id(env))
+    from gdi.envs.forms import given  # not at the top, because it imports Gymnasium
+
+    return given(EnvConfig(), env)

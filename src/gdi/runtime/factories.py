@@ -48,7 +48,7 @@ def configure_process(threads: int) -> int:
 def make_player(config: Config, spec: EnvSpec, num_envs: int, device: torch.device, *, greedy: bool = False) -> Player:
     """Return a player whose network parameters (θ) are overwritten before use."""
     algorithm = make_algorithm(config)
-    network = make_network(config, algorithm, spec.observation_shape, spec.num_actions, 0)
+    network = make_network(config, algorithm, spec.observation_shape, spec.num_actions, 0, spec.vector_width)
     return Player(algorithm, network, num_envs, spec, device, greedy=greedy)
 
 
@@ -67,7 +67,7 @@ def make_learner(
     algorithm = make_algorithm(config)
     seed = child_seed(config.seed, "network")
     try:
-        network = make_network(config, algorithm, spec.observation_shape, spec.num_actions, seed)
+        network = make_network(config, algorithm, spec.observation_shape, spec.num_actions, seed, spec.vector_width)
     except RuntimeError as error:
         if "alloc" not in str(error):  # torch has no separate error for this
             raise

@@ -60,6 +60,7 @@ def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryP
     data, num_envs, workers = config.data, config.env.num_envs, config.run.workers
     length = data.window_steps
     frame_bytes = math.prod(spec.frame_shape) * spec.observation_dtype.itemsize
+    frame_bytes += 4 * spec.vector_width + spec.has_mask * spec.num_actions
     state_bytes = network.initial_state(1).numel() * 4
     # A stored sequence has each frame once, the scalars, and the recurrent state at its first step.
     sequence_bytes = (spec.frame_stack + length) * frame_bytes + length * SCALARS_BYTES + state_bytes
@@ -114,6 +115,8 @@ def _saved_bytes(network: AgentNetwork, spec: EnvSpec, num_components: int, step
         torch.zeros(steps, 1, dtype=torch.int64),
         torch.zeros(steps, 1),
         torch.zeros(steps, 1, num_components),
+        torch.zeros(steps, 1, spec.vector_width),
+        torch.zeros(steps, 1, 0, dtype=torch.bool),
     )
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         network(seen, network.initial_state(1))

@@ -122,7 +122,8 @@ class Session:
         run = Run(system, log, watchers, store)
         resumed = run.resume() if continues else False
         if self._began_steps is None:
-            text = f"{format_start(config, folder, run.steps, resumed)}\n{system.summary()}"
+            begin = format_start(config, folder, run.steps, resumed)
+            text = "\n".join([begin, *system.spec.notes, system.summary()])
             watchers.event({"kind": "start", "steps": run.steps, "text": text})
         if run.steps != self._began_steps:
             self._began_steps, self._losses = run.steps, 0
