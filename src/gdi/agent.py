@@ -17,7 +17,7 @@ from gdi.controller import make_controller
 from gdi.envs import make_env
 from gdi.envs.atari_screen import seeded_screen
 from gdi.envs.base import Beside, nothing_beside
-from gdi.envs.protocols import find_protocol
+from gdi.envs.protocols import protocol_of
 from gdi.errors import UserError
 from gdi.evaluation import Evaluation, Evaluator
 from gdi.evaluation.evaluator import num_envs_for
@@ -156,5 +156,5 @@ class Agent:
         """Play Atari episodes and record every frame in color in a new mp4 file, with score and λ."""
         self.check_recording(path)
         env = self.config.env
-        screen = seeded_screen(env.id, find_protocol(env.protocol), child_seed(seed, "video"), env.max_episode_steps)
+        screen = seeded_screen(env.id, protocol_of(env), child_seed(seed, "video"), env.max_episode_steps)
         return record(Path(path), screen, self, episodes)

@@ -245,7 +245,7 @@ def run(argv: list[str]) -> int:
 
     from gdi.api import train
     from gdi.errors import DivergenceError
-    from gdi.evaluation import normalized_scores
+    from gdi.evaluation import WITHHELD, normalized_scores
     from gdi.report.console import LiveConsole, format_normalized
     from gdi.runtime.exceptions import StallError
     from gdi.runtime.folder import default_run_dir
@@ -289,7 +289,10 @@ def run(argv: list[str]) -> int:
     )
     scores = normalized_scores(e)
     if scores["hns"] is not None:
-        print(f"  {format_normalized(scores)}   protocol {e.protocol}")
+        print(f"  {format_normalized(scores)}   protocol {e.label}")
+    elif e.changes:
+        print(f"  protocol {e.label}")
+        print(f"  {WITHHELD}")
     # After `make demo` gdi is only in .venv/bin.
     own = "python -m gdi" if sys.argv[0].endswith(".py") else sys.argv[0]
     gdi = "gdi" if shutil.which("gdi") else own

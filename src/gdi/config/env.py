@@ -36,7 +36,8 @@ class EnvConfig:
     protocol: Literal["", "paper", "machado", "saber"] = ""
     """Rules by which Atari games are shown and truncated. "paper" is tab:ale_process."""
     kwargs: tuple[str, ...] = ()
-    """Arguments with which the environment is made, such as size=5 sparse=true. Values are TOML."""
+    """Arguments with which the environment is made, such as size=5 sparse=true. Values are TOML. For Atari they are
+    settings of the protocol, such as full_action_space=false."""
     wrappers: tuple[str, ...] = ()
     """Wrappers around each copy as module:Name, innermost first, such as gymnasium.wrappers:TimeAwareObservation."""
     action_bins: int = 0
@@ -68,7 +69,8 @@ class EnvConfig:
                 yield f"--env.kwargs {name} is given twice: drop one."
         if self.id.partition("/")[0] in OWN_FAMILIES:
             for option in ("kwargs", "wrappers", "action_bins", "processes"):
-                if getattr(self, option):
+                changes_protocol = option == "kwargs" and self.protocol
+                if getattr(self, option) and not changes_protocol:
                     yield (
                         f"--env.{option.replace('_', '-')} applies only to Gymnasium environments, and {self.id} is "
                         "built in: drop it."

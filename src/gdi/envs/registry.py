@@ -29,9 +29,9 @@ def make_env(config: EnvConfig, num_envs: int | None = None, threads: int = 0) -
         return MinAtarEnv(config.id, count, config.max_episode_steps)
     if is_atari(config.id):
         from gdi.envs.atari import AtariEnv
-        from gdi.envs.protocols import find_protocol
+        from gdi.envs.protocols import protocol_of
 
-        return AtariEnv(config.id, count, find_protocol(config.protocol), config.max_episode_steps, threads)
+        return AtariEnv(config.id, count, protocol_of(config), config.max_episode_steps, threads)
     if family == "Toy":
         from gdi.envs.toy import make_toy
 

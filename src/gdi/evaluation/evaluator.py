@@ -16,6 +16,7 @@ from gdi.acting.player import Observed, Player
 from gdi.config import EnvConfig
 from gdi.envs.base import StepResult, VectorEnv
 from gdi.envs.names import is_atari
+from gdi.envs.protocols import protocol_changes
 from gdi.types import Array, Index
 
 # An environment without its own time limit must not hang an evaluation. The limit is 30 minutes of Atari at 15 steps
@@ -42,9 +43,17 @@ class Evaluation:
     length_mean_steps: float
     cut_episodes: int  # episodes that did not end by themselves; their environments play no further episode
     protocol: str = ""  # the Atari protocol, or empty
+    changes: str = ""  # what differs from that protocol, for example that episodes were cut
+    returns: tuple[float, ...] = ()  # of all episodes, in the order in which they ended
+
+    @property
+    def label(self) -> str:
+        """The rules under which the scores were made."""
+        return f"{self.protocol}, changed: {self.changes}" if self.changes else self.protocol
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Return the summary, without the single returns."""
+        return {name: value for name, value in asdict(self).items() if name != "returns"}
 
 
 @dataclass
@@ -146,6 +155,8 @@ class Evaluator:
             length_mean_steps=float(np.mean(played.lengths)),
             cut_episodes=played.cut,
             protocol=self._config.protocol,
+            changes=protocol_changes(self._config) if is_atari(self._config.id) else "",
+            returns=tuple(returns),
         )
 
     def close(self) -> None:
