@@ -122,6 +122,10 @@ class Actor:
                 break
             left -= self._step(window, states, t, propose, left)
             episodes += self._end_episodes(window, t)
+        if end < length and window.action_mask.shape[-1]:
+            window.action[end] = window.action_mask[end].argmax(
+                -1
+            )  # not acted, but even there only valid actions stand
         if window.extras:
             self._annotate(window, end)
         window.state[:] = states[0]

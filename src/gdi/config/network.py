@@ -30,7 +30,7 @@ class NetworkConfig:
     """Share torso and core between the two families of GDI-H, which is cheaper. The paper shares nothing."""
 
     normalize: bool = False
-    """Shift and scale vectors by their running mean and variance over the trained steps. Images are unchanged."""
+    """Shift and scale vectors, and images of less than 36 pixels per side, by their running mean and variance."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "network", "hidden_units")

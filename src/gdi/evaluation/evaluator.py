@@ -52,8 +52,9 @@ class Evaluation:
         return f"{self.protocol}, changed: {self.changes}" if self.changes else self.protocol
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary, without the single returns."""
-        return {name: value for name, value in asdict(self).items() if name != "returns"}
+        """Return the summary, without the single returns, and without changes if there are none."""
+        dropped = {"returns"} | (set() if self.changes else {"changes"})
+        return {name: value for name, value in asdict(self).items() if name not in dropped}
 
 
 @dataclass

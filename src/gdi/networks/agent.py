@@ -74,7 +74,7 @@ class Encoder(nn.Module):
         self.precision = config.run.precision
         self.torso = make_torso(network.torso, observation_shape, network.hidden_units, network.activation)
         self.beside = Beside(network.hidden_units, vector_width) if vector_width else None
-        self.normalizer = make_normalizer(config, observation_shape, vector_width)
+        self.normalizer = make_normalizer(config, observation_shape)
         self.core: LstmCore | None = None
         self.out_features = network.hidden_units
         if network.lstm_units:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from gdi.config import Config
+from gdi.networks.torsos import MIN_IMAGE_SIDE
 
 if TYPE_CHECKING:
     from gdi.networks.agent import Seen
 
+# The smallest image for the networks of Atari.
+MIN_PICTURE_SIDE = MIN_IMAGE_SIDE["nature"]
 # A number further from the mean than so many deviations is cut.
 MOST_DEVIATIONS = 10.0
 
@@ -28,29 +31,26 @@ class Beside(nn.Module):
 
 
 class Normalizer(nn.Module):
-    """Running mean and variance of vectors, which are part of θ: they travel, and are saved, with it."""
+    """Running mean and variance of the last axis, which are part of θ: they travel, and are saved, with it."""
 
     mean: Tensor
     variance: Tensor
     count: Tensor
 
-    def __init__(self, width: int, field: str) -> None:
-        """``field``: which field of what the agent sees is normalized, obs or vector."""
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self._field = field
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("variance", torch.ones(width))
         self.register_buffer("count", torch.zeros(()))
 
     def forward(self, seen: Seen) -> Seen:
-        values: Tensor = getattr(seen, self._field).float()
-        scaled = (values - self.mean) / (self.variance + 1e-8).sqrt()
-        changed: Any = {self._field: scaled.clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)}
-        return seen._replace(**changed)
+        scaled = (seen.obs.float() - self.mean) / (self.variance + 1e-8).sqrt()
+        return seen._replace(obs=scaled.clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS))
 
     def observe(self, seen: Seen, mask: Tensor) -> None:
         """Take in the observations of the masked steps: mask [T, B]."""
-        values: Tensor = getattr(seen, self._field)[: len(mask)][mask].float()  # [steps, width]
+        values: Tensor = seen.obs[: len(mask)][mask].float()  # [steps, ..., width]
+        values = values.flatten(0, -2)
         if not len(values):
             return
         count = self.count + len(values)
@@ -62,10 +62,13 @@ class Normalizer(nn.Module):
         self.count.copy_(count)
 
 
-def make_normalizer(config: Config, observation_shape: tuple[int, ...], vector_width: int) -> Normalizer | None:
-    """Return the normalizer of the vectors, if the config asks for one and there are any."""
-    if not config.network.normalize:
+def make_normalizer(config: Config, observation_shape: tuple[int, ...]) -> Normalizer | None:
+    """Return the normalizer of a vector or a small image, if the config asks for it.
+
+    Bytes of an image too small to be a picture are rather kinds of things, such as the 11 of MiniGrid. Divided by 255
+    they would all be nearly 0. Vectors beside an image stay as they are.
+    """
+    is_picture = len(observation_shape) == 3 and min(observation_shape[:2]) >= MIN_PICTURE_SIDE
+    if not config.network.normalize or is_picture:
         return None
-    if len(observation_shape) == 1:
-        return Normalizer(observation_shape[0], "obs")
-    return Normalizer(vector_width, "vector") if vector_width else None
+    return Normalizer(observation_shape[-1])
