@@ -10,8 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -66,13 +65,10 @@ def _registered(name: str, env_id: str, known: list[str] | None = None) -> EnvSp
     raise UserError(f"unknown environment {env_id!r}.{near} {advice}")
 
 
-@contextmanager
-def _current_folder() -> Iterator[None]:
-    """Let modules of the current folder be imported, as ``python`` does and a console script does not."""
-    added = "" not in sys.path and str(Path.cwd()) not in sys.path
-    if added:
-        sys.path.append(str(Path.cwd()))
-    yield
+def _add_to_path(folder: Path) -> None:
+    """Let modules of a folder be imported, behind all others."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
 
 
 def _module(env_id: str, name: str) -> ModuleType:
@@ -84,8 +80,8 @@ def _module(env_id: str, name: str) -> ModuleType:
             "module:Name-v0."
         )
     try:
-        with _current_folder():
-            return _imported_file(env_id, Path(name)) if is_file else import_module(name)
+        _add_to_path(Path.cwd())  # as ``python`` does, and a console script does not
+        return _imported_file(env_id, Path(name)) if is_file else import_module(name)
     except ModuleNotFoundError as error:
         raise UserError(
             f"environment {env_id!r}: there is no module {error.name!r}: install it, or add its folder to PYTHONPATH."
@@ -108,7 +104,7 @@ def _imported_file(env_id: str, path: Path) -> ModuleType:
     module = module_from_spec(spec)
     before = sys.modules.get(path.stem)
     sys.modules[path.stem] = module  # pickling needs it there
-    sys.path.append(str(path.resolve().parent))  # its own imports
+    _add_to_path(path.resolve().parent)  # for its own imports
     try:
         spec.loader.exec_module(module)
     except BaseException:
