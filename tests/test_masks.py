@@ -164,10 +164,14 @@ def loss_and_gradient(preset: str, values: torch.Tensor) -> tuple[float, torch.T
 
 
 def dqn_loss(values: torch.Tensor) -> tuple[float, torch.Tensor]:
-    """One transition: the online row is the first, and the target network's bootstrap row the last."""
+    """One transition: the online row is the first, and the target network's bootstrap row the last.
+
+    Actions 0 and 2 are valid at the first, and actions 0 and 3 at the last.
+    """
+    rows = torch.stack([MASK, torch.tensor([True, False, False, True])]).unsqueeze(1)
     online = values[:1].clone().requires_grad_()
     data = Transitions(
-        seen=seen_with(MASK.expand(2, 1, 4), (0.25,), 2),
+        seen=seen_with(rows, (0.25,), 2),
         action=torch.tensor([[2]]),
         reward=torch.tensor([[1.0]]),
         terminated=torch.tensor([[False]]),
@@ -186,7 +190,7 @@ def dqn_loss(values: torch.Tensor) -> tuple[float, torch.Tensor]:
 
 
 def test_dqn_does_not_bootstrap_through_an_invalid_action() -> None:
-    values = torch.tensor([[0.0, 0.0, 3.0, 0.0], [4.0, 1000.0, 2.0, 1000.0]])
+    values = torch.tensor([[0.0, 0.0, 3.0, 0.0], [4.0, 1000.0, 1000.0, 2.0]])
     # y = 1 + 0.5 · max(4, 2) = 3, and Q(s, 2) = 3.
     assert dqn_loss(values)[0] == 0.0
     values[1, 0] = 6.0  # y = 1 + 0.5 · 6 = 4, and ½(4 − 3)² = 0.5
@@ -200,6 +204,8 @@ def test_losses_and_gradients_do_not_know_invalid_actions(preset: str) -> None:
     loss, gradient = loss_and_gradient(preset, values)
     other = values.clone()
     other[:, [1, 3]] = torch.tensor([50.0, -700.0])
+    if preset == "dqn":
+        other[1:] = values[1:]  # its last row has other valid actions, see above
     changed, changed_gradient = loss_and_gradient(preset, other)
     assert np.isfinite(loss)
     assert changed == pytest.approx(loss, rel=1e-6)

@@ -47,15 +47,19 @@ def _copies(config: EnvConfig, target: Any, num_envs: int) -> Any:
     )
 
 
+def vectors_only(option: str, env_id: str) -> str:
+    """Return the message for an option of single environments."""
+    return f"{option} does not apply to {env_id}, which is a vector environment: set it there."
+
+
 def _vectors(config: EnvConfig, target: Any, num_envs: int) -> Any:
     """Return a vector environment of others, made by its class or function, or the given instance."""
     for option, value in (
         ("--env.wrappers", config.wrappers),
         ("--env.max-episode-steps", config.max_episode_steps),
-        ("--env.processes", config.processes),
     ):
         if value:
-            raise UserError(f"{option} does not apply to {config.id}, which is a vector environment: set it there.")
+            raise UserError(vectors_only(option, config.id))
     if isinstance(target, EnvSpec):
         return gymnasium.make_vec(target, num_envs=num_envs, **config.arguments)
     if callable(target):

@@ -16,7 +16,8 @@ import numpy as np
 
 from gdi.config import EnvConfig
 from gdi.envs.base import Beside, StepResult
-from gdi.envs.forms import one_line
+from gdi.envs.copies import vectors_only
+from gdi.envs.forms import find, makes_vectors, one_line
 from gdi.envs.gymnasium import GymnasiumEnv
 from gdi.errors import UserError
 from gdi.types import Array, State
@@ -28,6 +29,8 @@ class ProcessEnv:
     """N copies of an environment, in ``--env.processes`` processes."""
 
     def __init__(self, config: EnvConfig, num_envs: int) -> None:
+        if makes_vectors(find(config)):
+            raise UserError(vectors_only("--env.processes", config.id))
         self._id = config.id
         self.num_envs = num_envs
         count = min(config.processes, num_envs)
