@@ -192,7 +192,7 @@ class PictureEnv:
 
 def picture_config(burn_in: int, trained: int) -> Config:
     config = tiny_config("Toy/Counting-v0", sequence_steps=trained, burn_in_steps=burn_in)
-    config = replace(config, network=replace(config.network, torso="impala-shallow"))
+    config = replace(config, network=replace(config.network, torso="impala-shallow", normalize=False))
     return with_lstm(config) if burn_in else config
 
 

@@ -22,12 +22,19 @@ from gdi.types import Array, State
 class SpaceReader:
     """The conversion of single observations and actions, for an agent that plays outside of a vector environment."""
 
+    env_id: str
     space: Space[Any]
     observations: Observations
     actions: Actions
     has_mask: bool
 
     def observe(self, observation: Any, action_mask: Any) -> tuple[Array, Beside]:
+        shape = self.space.shape
+        if shape is not None and np.shape(observation) != shape:
+            raise UserError(
+                f"an observation must have the shape {shape}, not {np.shape(observation)}: pass one observation of "
+                f"{self.env_id}."
+            )
         batch = batch_of_one(self.space, observation)
         obs, vector = self.observations.convert(batch)
         raw = self.observations.mask(batch)
@@ -71,7 +78,7 @@ class GymnasiumEnv:
             vector_width=self._observations.vector_width,
             has_mask=has_mask,
             notes=(*self._observations.notes, *self._actions.notes, *(("Actions: masked",) if has_mask else ())),
-            reader=SpaceReader(space, self._observations, self._actions, has_mask),
+            reader=SpaceReader(self._id, space, self._observations, self._actions, has_mask),
         )
 
     def _tells_masks(self) -> bool:
