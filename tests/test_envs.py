@@ -10,7 +10,7 @@ from minatar import Environment
 from gdi.config import EnvConfig
 from gdi.envs import VectorEnv, make_env
 from gdi.envs.minatar import GAMES, IDS, MinAtarEnv
-from gdi.errors import UserError
+from gdi.errors import EnvironmentFaultError, UserError
 
 
 def copy_seed(seed: int, copies: int, i: int) -> int:
@@ -182,14 +182,14 @@ def test_discrete_spaces_that_do_not_start_at_zero() -> None:
 
 
 @pytest.mark.parametrize("of", ["reward", "observation"])
-def test_nan_and_infinite_values_are_refused(of: str) -> None:
+def test_nan_and_infinite_values_are_faults(of: str) -> None:
     """One NaN would stay in the controller's estimates for the rest of the run."""
     env_id = f"gdi_test/Bad{of.capitalize()}-v0"
     env = make_env(EnvConfig(env_id, 2))
     env.reset(0)
     for _ in range(2):
         env.step(np.array([0, 0]))
-    with pytest.raises(UserError, match=f"{env_id}.* {of} that is NaN or infinite"):
+    with pytest.raises(EnvironmentFaultError, match=f"{env_id}', copy 0.*{of}.* is NaN or infinite"):
         env.step(np.array([0, 0]))
 
 

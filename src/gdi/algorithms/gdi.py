@@ -145,8 +145,9 @@ class GDI(Algorithm):
         q = centered_q(advantage, value[:-1], mixture, stop_gradient=config.q_stop_gradient)
         q_taken = gather_action(q, data.action)  # [T, B, F]
         with torch.no_grad():
-            weight = data.mask.float().unsqueeze(-1)  # [T, B, 1]
-            ratio = log_pi_taken[..., :1].exp() / data.behavior_prob.unsqueeze(-1) * weight  # [T, B, 1]
+            # A step that is not a transition has ratio 0, whatever its μ is.
+            ratio = log_pi_taken[..., :1].exp() / data.behavior_prob.unsqueeze(-1)  # [T, B, 1]
+            ratio = ratio.where(data.mask.unsqueeze(-1), 0.0)
             reward = shape_rewards(data.reward, config.reward_shapes, config.reward_scales)  # [T, B, F]
             discount = (config.discount * (~data.terminated).float()).unsqueeze(-1)  # [T, B, 1]
             v_target = vtrace(value, reward, discount, ratio, rho_bar=config.rho_bar, c_bar=config.c_bar)

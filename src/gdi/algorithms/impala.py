@@ -40,7 +40,7 @@ class IMPALA(Algorithm):
         entropy = policy.entropy(log_pi, data.seen.action_mask[:-1])
         with torch.no_grad():
             # A step that is not a transition has ratio 0, so no trace crosses it.
-            ratio = log_pi_taken.exp() / data.behavior_prob * data.mask
+            ratio = (log_pi_taken.exp() / data.behavior_prob).where(data.mask, 0.0)
             reward = clip_rewards(data.reward, config.reward_clip)
             discount = config.discount * (~data.terminated).float()
             target = vtrace(value, reward, discount, ratio, rho_bar=config.rho_bar, c_bar=config.c_bar)

@@ -40,9 +40,7 @@ def run(argv: list[str]) -> int:
         "--greedy", action="store_true", help="play the most probable action, instead of drawing one from the policy"
     )
     parser.add_argument("--trust", action="store_true", help="import the modules that the run folder names")
-    parser.add_argument(
-        "--video", type=Path, help="also record an episode of an Atari game to this mp4 file, which must be new"
-    )
+    parser.add_argument("--video", type=Path, help="also record an episode to this mp4 file, which must be new")
     parser.add_argument("--video-episodes", type=whole_number, help="number of episodes in the video (default: 1)")
     parser.add_argument(
         "--scores-anyway",

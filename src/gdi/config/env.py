@@ -44,6 +44,10 @@ class EnvConfig:
     """Values per dimension of continuous (Box) actions, which become a grid; 0 refuses such actions."""
     processes: int = 0
     """Number of processes that step the environments, for slow ones; 0 steps them in the process of the actor."""
+    timeout_seconds: float = 0.0
+    """Seconds that one step or reset of an environment may take before the run stops; 0 waits forever."""
+    restart_on_error: int = 0
+    """Faulty copies of a Gymnasium environment that are replaced by fresh ones before a fault stops the run."""
     given: Any = field(default=None, compare=False, repr=False)
     """The environment itself, given in Python as an object. A run folder holds only its id."""
 
@@ -57,6 +61,7 @@ class EnvConfig:
             yield "no environment given: add --env, for example --env CartPole-v1."
         yield from positive(self, "env", "num_envs")
         yield from not_negative(self, "env", "max_episode_steps", "action_bins", "processes")
+        yield from not_negative(self, "env", "timeout_seconds", "restart_on_error")
         if self.action_bins == 1:
             yield "--env.action-bins 1 leaves one action: set it to 2 or more."
         try:
@@ -68,7 +73,7 @@ class EnvConfig:
             if names.count(name) > 1:
                 yield f"--env.kwargs {name} is given twice: drop one."
         if self.id.partition("/")[0] in OWN_FAMILIES:
-            for option in ("kwargs", "wrappers", "action_bins", "processes"):
+            for option in ("kwargs", "wrappers", "action_bins", "processes", "restart_on_error"):
                 changes_protocol = option == "kwargs" and self.protocol
                 if getattr(self, option) and not changes_protocol:
                     yield (

@@ -27,7 +27,10 @@ MOVED = {
 LATE_FIELDS: dict[tuple[str, str | None], dict[str, Any]] = {
     ("run", None): {"precision": "float32"},
     ("evaluation", None): {"greedy": False, "index": []},
-    ("env", None): {"kwargs": (), "wrappers": (), "action_bins": 0, "processes": 0},
+    ("env", None): {
+        **{"kwargs": (), "wrappers": (), "action_bins": 0, "processes": 0},
+        **{"timeout_seconds": 0.0, "restart_on_error": 0},
+    },
     ("network", None): {"activation": "tanh", "normalize": False},
     ("optimizer", "adamw"): {"schedule": "linear"},
     ("data", "exact"): {"slice_steps": 0},

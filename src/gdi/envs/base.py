@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from gdi.errors import Fault
 from gdi.types import Array, State
 
 
@@ -70,8 +71,11 @@ class VectorEnv(Protocol):
 
     spec: EnvSpec
     num_envs: int
-    beside: Beside
-    """What belongs to the newest observations."""
+
+    @property
+    def beside(self) -> Beside:
+        """What belongs to the newest observations."""
+        ...
 
     def reset(self, seed: int) -> Array:
         """Restart all environments from the seed. Return the first observations, [N, *frame]."""
@@ -90,3 +94,29 @@ class VectorEnv(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def newest_faults(env: VectorEnv) -> tuple[Fault, ...]:
+    """Return the faults of copies that were replaced in the newest step.
+
+    For such a copy the step ignored its action. It returned the first observation of the next episode and reward 0.
+    Environments that replace no copies need no attribute ``faults``.
+    """
+    faults: tuple[Fault, ...] = getattr(env, "faults", ())
+    return faults
+
+
+def replaced(faults: tuple[Fault, ...]) -> list[int]:
+    """Return the numbers of the copies that were replaced."""
+    return [fault.copy for fault in faults if fault.copy is not None]
+
+
+@runtime_checkable
+class Drawable(Protocol):
+    """A ``VectorEnv`` whose copies can be drawn in color, for videos."""
+
+    frames_per_second: int  # one frame per step
+
+    def draw(self, i: int) -> Array:
+        """Return a picture of copy ``i`` as it is now, [height, width, 3] bytes."""
+        ...

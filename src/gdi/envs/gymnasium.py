@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 from gymnasium import Space
+from gymnasium.vector import SyncVectorEnv
 
 from gdi.config import EnvConfig
 from gdi.envs.actions import Actions
 from gdi.envs.base import Beside, EnvSpec, StepResult, nothing_beside
 from gdi.envs.copies import make_copies
 from gdi.envs.forms import one_line
+from gdi.envs.guard import FAULT, check_finite
+from gdi.envs.pictures import check_pictures, frames_per_second, picture
 from gdi.envs.spaces import MASK, Observations, batch_of_one
-from gdi.errors import UserError
+from gdi.errors import EnvironmentFaultError, Fault, UserError
 from gdi.types import Array, State
 
 
@@ -44,7 +47,8 @@ class SpaceReader:
         return obs, Beside(vector, self.actions.mask(raw) if raw is not None and self.has_mask else mask)
 
     def action(self, number: int) -> Any:
-        return self.actions.own(np.array([number]))[0]
+        own = self.actions.own(np.array([number]))[0]
+        return own.item() if own.ndim == 0 else own
 
 
 def mask_rows(raw: Any) -> Array:
@@ -58,10 +62,18 @@ def mask_rows(raw: Any) -> Array:
 class GymnasiumEnv:
     """N copies of an environment, or a vector environment, with Gymnasium's next-step reset mode."""
 
-    def __init__(self, config: EnvConfig, num_envs: int) -> None:
+    def __init__(self, config: EnvConfig, num_envs: int, *, draws: bool = False) -> None:
+        """``draws``: make copies that can be drawn, or raise UserError."""
         self._env = make_copies(config, num_envs)
         self._id = config.id
+        if draws:
+            check_pictures(config.id, self._env)
+            self._env.close()
+            self._env = make_copies(config, num_envs, draws=True)
+        self.frames_per_second = frames_per_second(self._env)
+        self.guards_copies = isinstance(self._env, SyncVectorEnv)
         self.num_envs = num_envs
+        self.faults: tuple[Fault, ...] = ()
         try:
             space = self._env.single_observation_space
             self._observations = Observations(self._id, space)
@@ -85,7 +97,9 @@ class GymnasiumEnv:
         """Return True if the environment tells in ``info`` which actions are valid."""
         try:
             _, info = self._env.reset(seed=[0] * self.num_envs)
-        except Exception as error:  # the environment may raise anything
+        except EnvironmentFaultError as error:
+            raise UserError(f"{error}: fix the environment.") from error
+        except Exception as error:  # a vector environment may raise anything
             what = f"{type(error).__name__}: {one_line(error)}"
             raise UserError(f"environment {self._id!r} cannot be reset: {what}.") from None
         return MASK in info
@@ -100,22 +114,29 @@ class GymnasiumEnv:
         return self._read(observation, info, np.zeros(self.num_envs, bool))
 
     def step(self, action: Array) -> StepResult:
-        observation, reward, terminated, truncated, info = self._env.step(self._actions.own(action))
-        self._check_finite("a reward", reward)
+        with np.errstate(over="ignore"):  # a number that is too large for float32 becomes infinite
+            observation, reward, terminated, truncated, info = self._env.step(self._actions.own(action))
+            reward = reward.astype(np.float32)
+        self.faults = tuple(fault for fault in info[FAULT] if fault is not None) if FAULT in info else ()
+        check_finite(self._id, "the reward", reward)
         obs = self._read(observation, info, terminated)
         # Some environments set both flags at once. Termination takes precedence.
-        return StepResult(obs, reward.astype(np.float32), terminated, truncated & ~terminated)
+        return StepResult(obs, reward, terminated, truncated & ~terminated)
 
     def _read(self, observation: Any, info: dict[str, Any], terminated: Array) -> Array:
         """Return the observations, and take what belongs beside them."""
-        obs, vector = self._observations.convert(observation)
-        self._check_finite("an observation", obs)
+        with np.errstate(over="ignore"):
+            obs, vector = self._observations.convert(observation)
+        check_finite(self._id, "the observation", obs)
         if not (self.spec.vector_width or self.spec.has_mask):
             return obs
-        self._check_finite("an observation", vector)
+        check_finite(self._id, "the observation", vector)
         mask = self._mask(observation, info, terminated) if self.spec.has_mask else self._nothing.action_mask
         self.beside = Beside(vector, mask)
         return obs
+
+    def draw(self, i: int) -> Array:
+        return picture(self._id, self._env.envs[i])
 
     def _mask(self, observation: Any, info: dict[str, Any], terminated: Array) -> Array:
         """Return the valid actions, [N, actions]. Where none is told, all are valid."""
@@ -127,18 +148,10 @@ class GymnasiumEnv:
             mask[told] = self._actions.mask(mask_rows(raw[told]))
         none = ~mask.any(axis=1)
         if (none & ~terminated).any():
-            raise UserError(
-                f"environment {self._id!r} allows no action in a state that is not terminal: fix its action_mask."
-            )
+            what = "it allows no action in a state that is not terminal: fix its action_mask."
+            raise EnvironmentFaultError(Fault(self._id, what, "", int(np.flatnonzero(none & ~terminated)[0])))
         mask[none] = True  # nothing is acted or bootstrapped in a terminal state
         return mask
-
-    def _check_finite(self, what: str, values: Array) -> None:
-        # One NaN would stay in the controller's estimates and make them useless for the rest of the run.
-        if not np.isfinite(values).all():
-            raise UserError(
-                f"environment {self._id!r} returned {what} that is NaN or infinite: fix the environment, or wrap it."
-            )
 
     def state_dict(self) -> State | None:
         return None  # Gymnasium cannot save an environment

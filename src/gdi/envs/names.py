@@ -21,6 +21,11 @@ def is_atari(env_id: str) -> bool:
     return env_id.startswith(ATARI)
 
 
+def is_builtin(env_id: str) -> bool:
+    """Return True for the environments of this package: Atari, MinAtar and the toys."""
+    return env_id.startswith((ATARI, "MinAtar/", "Toy/"))
+
+
 def is_file_form(env_id: str) -> bool:
     """Return True for an id such as ``my_env.py:MyEnv``."""
     return env_id.rpartition(":")[0].endswith(".py")

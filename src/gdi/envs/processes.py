@@ -8,30 +8,45 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gdi.config import EnvConfig
 from gdi.envs.base import Beside, StepResult
 from gdi.envs.copies import vectors_only
-from gdi.envs.forms import find, makes_vectors, one_line
+from gdi.envs.forms import find, makes_vectors
+from gdi.envs.guard import fault_of
 from gdi.envs.gymnasium import GymnasiumEnv
-from gdi.errors import UserError
+from gdi.errors import EnvironmentFaultError, Fault, UserError
 from gdi.types import Array, State
 
 CLOSE_SECONDS = 5
+CLOSE = "close"  # what a process is told at the end
+
+
+class Answer(NamedTuple):
+    """What a process answers: an error, or a result and what belongs to it."""
+
+    error: Exception | None
+    result: Any = None
+    beside: Beside | None = None
+    faults: tuple[Fault, ...] = ()
 
 
 class ProcessEnv:
     """N copies of an environment, in ``--env.processes`` processes."""
 
+    guards_copies = True  # each process guards its own
+
     def __init__(self, config: EnvConfig, num_envs: int) -> None:
         if makes_vectors(find(config)):
             raise UserError(vectors_only("--env.processes", config.id))
         self._id = config.id
+        self._timeout_seconds = 0.0  # making an environment may take longer
         self.num_envs = num_envs
         count = min(config.processes, num_envs)
         self._bounds = [i * num_envs // count for i in range(count + 1)]
@@ -51,33 +66,53 @@ class ProcessEnv:
             self._processes.append(process)
         try:
             self.spec = self._receive()[0][0]
-        except UserError:
+        except (UserError, EnvironmentFaultError):
             self.close()
             raise
+        self._timeout_seconds = config.timeout_seconds
         self.beside: Beside
+        self.faults: tuple[Fault, ...]
 
     def _call(self, method: str, arguments: list[Any]) -> list[Any]:
         """Call a method in every process at once, each with its own argument. Return the results."""
-        for connection, argument in zip(self._connections, arguments, strict=True):
-            connection.send((method, argument))
+        for number, argument in enumerate(arguments):
+            try:
+                self._connections[number].send((method, argument))
+            except ConnectionError as error:
+                raise self._death(number, error) from None
         return self._receive()
 
     def _receive(self) -> list[Any]:
         """Return one answer per process, and take what belongs beside the observations."""
-        answers = []
-        for connection in self._connections:
-            try:
-                answers.append(connection.recv())
-            except (EOFError, ConnectionError):
-                raise UserError(
-                    f"environment {self._id!r}: a process of --env.processes ended by itself: see its messages above."
-                ) from None
-        for error, _, _ in answers:
-            if error is not None:
-                raise error
-        besides = [beside for _, _, beside in answers]
-        self.beside = Beside(*(np.concatenate(parts) for parts in zip(*besides, strict=True)))
-        return [result for _, result, _ in answers]
+        answers = [self._answer(number) for number in range(len(self._connections))]
+        for first, answer in zip(self._bounds, answers, strict=False):
+            if isinstance(answer.error, EnvironmentFaultError):
+                raise EnvironmentFaultError(_numbered(answer.error.fault, first))
+            if answer.error is not None:
+                raise answer.error
+        self.beside = Beside(*(np.concatenate(parts) for parts in zip(*(a.beside for a in answers), strict=True)))
+        self.faults = tuple(
+            _numbered(fault, first) for first, a in zip(self._bounds, answers, strict=False) for fault in a.faults
+        )
+        return [answer.result for answer in answers]
+
+    def _answer(self, number: int) -> Answer:
+        """Return the answer of one process, or raise EnvironmentFaultError if there is none."""
+        connection, share = self._connections[number], self._bounds[number + 1] - self._bounds[number]
+        # A process watches its own copies, one after another. This limit is for one that cannot even do that.
+        limit = self._timeout_seconds * (share + 1)
+        try:
+            if limit and not connection.poll(limit):
+                raise EnvironmentFaultError(Fault(self._id, f"a process gave no answer for {limit:g} s", ""))
+            answer: Answer = connection.recv()
+            return answer
+        except (EOFError, ConnectionError) as error:
+            raise self._death(number, error) from None
+
+    def _death(self, number: int, error: Exception) -> EnvironmentFaultError:
+        self._processes[number].join(CLOSE_SECONDS)
+        what = f"a process of --env.processes died, with exit code {self._processes[number].exitcode}"
+        return EnvironmentFaultError(fault_of(self._id, error)._replace(what=what))
 
     def reset(self, seed: int) -> Array:
         seeds = [int(s) for s in np.random.SeedSequence(seed).generate_state(self.num_envs)]
@@ -96,11 +131,19 @@ class ProcessEnv:
 
     def close(self) -> None:
         for connection in self._connections:
-            connection.close()  # a process ends when its connection does
+            with suppress(ConnectionError):  # it has ended already
+                connection.send((CLOSE, None))
+            connection.close()
         for process in self._processes:
             process.join(CLOSE_SECONDS)
             if process.is_alive():
                 process.kill()
+                process.join()
+
+
+def _numbered(fault: Fault, first: int) -> Fault:
+    """Return the fault with the copy's number among those of all processes."""
+    return fault if fault.copy is None else fault._replace(copy=first + fault.copy)
 
 
 def _work(connection: Connection, config: EnvConfig, num_envs: int, others: list[Connection]) -> None:
@@ -112,17 +155,19 @@ def _work(connection: Connection, config: EnvConfig, num_envs: int, others: list
     env: GymnasiumEnv | None = None
     try:
         env = GymnasiumEnv(config, num_envs)
-        connection.send((None, (env.spec,), env.beside))
+        connection.send(Answer(None, (env.spec,), env.beside))
         while True:
-            method, argument = connection.recv()
-            connection.send((None, getattr(env, method)(argument), env.beside))
-    except (EOFError, ConnectionError):
-        return
-    except UserError as error:
-        connection.send((error, None, None))
+            try:
+                method, argument = connection.recv()
+            except (EOFError, ConnectionError):
+                return
+            if method == CLOSE:
+                return
+            connection.send(Answer(None, getattr(env, method)(argument), env.beside, env.faults))
+    except (UserError, EnvironmentFaultError) as error:
+        connection.send(Answer(error))
     except Exception as error:  # the environment may raise anything
-        text = f"environment {config.id!r}: {type(error).__name__}: {one_line(error)}"
-        connection.send((UserError(text), None, None))
+        connection.send(Answer(EnvironmentFaultError(fault_of(config.id, error))))
     finally:
         if env is not None:
             env.close()
