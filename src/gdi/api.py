@@ -100,7 +100,7 @@ def load(
     if env is not None:
         config = _with_env(config, env)
     store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, warn or (lambda text: None))
-    state = store.best() if best else store.newest()
+    state = store.best() if best else store.newest(replay=False)
     if state is None:
         raise UserError(f"{folder} has no checkpoint yet: let it train a little longer.")
     return Agent(config, state, seed)

@@ -34,6 +34,7 @@ class Sampled:
 
     transitions: int
     episodes: list[EpisodeEnd]
+    first_step: int  # of the window, among all steps of its actor
     faults: tuple[Fault, ...] = ()  # of environments that were replaced
 
 
@@ -70,8 +71,9 @@ class Iteration:
 
 def sample(actor: Actor, propose: Propose, max_transitions: int) -> tuple[Window, Sampled]:
     """Play one window in every environment: {X_{ρ0,λ}} with λ ~ P_Λ."""
+    first_step = actor.acted_steps
     window, transitions, episodes = actor.collect(propose, max_transitions)
-    return window, Sampled(transitions, episodes, actor.take_faults())
+    return window, Sampled(transitions, episodes, first_step, actor.take_faults())
 
 
 def improve(batches: Iterable[Batch], learner: Learner, push_every_updates: int, clock: Clock) -> Improved:

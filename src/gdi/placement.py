@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from gdi.config import Config, SampledReplayConfig, check_types
+from gdi.config import Config, check_types
 from gdi.errors import UserError
 
 
@@ -66,8 +66,6 @@ def validate_placement(placement: PlacementConfig, config: Config) -> PlacementC
         not config.run.device.startswith("cuda") or placement.learner_gpus > 0,
         f"learner-gpus is 0, but --run.device is {config.run.device}: set --placement.learner-gpus 1.",
     )
-    if isinstance(config.data, SampledReplayConfig):
-        raise UserError("--runtime ray cannot train --data sampled yet: use --runtime local.")
     need(
         placement.learners == 1 or not getattr(config.learner, "normalize_advantages", False),
         f"learners {placement.learners} would each standardize advantages over their own share of a minibatch: use "

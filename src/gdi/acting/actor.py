@@ -16,6 +16,7 @@ from gdi.config import DataConfig
 from gdi.envs.base import StepResult, VectorEnv, replaced
 from gdi.envs.journal import Journal
 from gdi.errors import Fault
+from gdi.networks import copy_parameters
 from gdi.networks.frames import stack_indices
 from gdi.types import Array, EpisodeEnd, Index, State, Window, window_from
 
@@ -78,7 +79,7 @@ class Actor:
         clock: Clock,
         redraws: bool = False,
     ) -> None:
-        """``num_components``: how many numbers λ has; ``redraws``: λ is drawn anew for every window as well."""
+        """``num_components`` is the number of components of λ. With ``redraws``, λ is also drawn for every window."""
         self._env = Journal(env)
         self._player = player
         self._parameters = parameters
@@ -90,7 +91,7 @@ class Actor:
         self._redraws = redraws
         self._context = env.spec.frame_stack - 1
         self._has_beside = env.spec.has_mask or env.spec.vector_width > 0
-        self._acted_steps = 0
+        self.acted_steps = 0  # of each environment, resets included
         self._version: int | None = None
         self._params: Params | None = None  # the pulled ones
         self._last_window: Window | None = None
@@ -106,7 +107,7 @@ class Actor:
 
     def _restart_episodes(self) -> None:
         """Abandon the current episodes and start new ones from a seed that was not used before."""
-        entropy = [self._env_seed, self._acted_steps]
+        entropy = [self._env_seed, self.acted_steps]
         self._env_seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
         self._last_window = None
         self._reset_stream(self._env.reset(self._env_seed))
@@ -167,9 +168,9 @@ class Actor:
     def _step(self, window: Window, states: Array, t: int, propose: Propose, left: int) -> int:
         """Play one step of all environments and write it at time t. Return its number of transitions."""
         stream = self._stream
-        if self._acted_steps % self._config.pull_every_steps == 0:
+        if self.acted_steps % self._config.pull_every_steps == 0:
             self._pull()
-        self._acted_steps += 1
+        self.acted_steps += 1
         drawn = self._draw(propose)
         with self._clock.measure("inference"):
             states[t] = self._player.state.cpu().numpy()
@@ -291,7 +292,7 @@ class Actor:
         pulled = self._parameters.pull(self._version)
         if pulled is not None:
             self._params, self._version = pulled
-            self._player.network.load_state_dict(self._params)
+            copy_parameters(self._player.network, self._params)
 
     def state_dict(self) -> State:
         """Return the whole state of the stream if the environment can be saved.
@@ -311,7 +312,7 @@ class Actor:
     def _counters(self) -> State:
         return {
             "generator": self._generator.get_state(),
-            "acted_steps": self._acted_steps,
+            "acted_steps": self.acted_steps,
             "version": self._version,
             "env_seed": self._env_seed,
         }
@@ -363,7 +364,7 @@ class Actor:
 
     def _load_counters(self, counters: State) -> None:
         self._generator.set_state(torch.as_tensor(counters["generator"]))
-        self._acted_steps = int(counters["acted_steps"])
+        self.acted_steps = int(counters["acted_steps"])
         self._version = None if counters["version"] is None else int(counters["version"])
         self._env_seed = int(counters["env_seed"])
 

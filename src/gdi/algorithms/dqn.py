@@ -43,8 +43,10 @@ class NStep(NamedTuple):
 def n_step(reward: Tensor, terminated: Tensor, truncated: Tensor, discount: float) -> NStep:
     """Return the n-step returns of the first row; all arguments are [n, B].
 
-    A termination inside ends the sum without a bootstrap. A truncation inside bootstraps at its own row.
+    A termination within n steps ends the sum without a bootstrap. A truncation within n steps bootstraps at that row.
     """
+    if len(reward) == 1:  # the usual case, at a fraction of the cost
+        return NStep(reward[0], discount * ~terminated[0], torch.ones_like(terminated[0], dtype=torch.int64))
     alive = torch.ones_like(reward[0])  # 1 until an episode ends
     returns, factor = torch.zeros_like(reward[0]), torch.ones_like(reward[0])
     bootstrap, row = torch.ones_like(reward[0]), torch.zeros_like(terminated[0], dtype=torch.int64)

@@ -22,7 +22,7 @@ def parse_index(text: str) -> tuple[float, ...]:
 def run(argv: list[str]) -> int:
     """Play evaluation episodes with a trained agent, and print its scores."""
     parser = OneLineParser(prog="gdi evaluate", description="Play evaluation episodes with a trained agent.")
-    parser.add_argument("run_dir", type=Path, help="folder of a training run")
+    parser.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder of a training run")
     parser.add_argument("--episodes", type=whole_number, default=32, help="number of episodes to play (default: 32)")
     parser.add_argument(
         "--seed", type=whole_number, default=0, help="seed for the environments and actions (default: 0)"

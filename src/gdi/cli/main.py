@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "play": ("gdi.cli.play", "watch a trained agent play, or record a random one in an Atari game"),
     "envs": ("gdi.cli.envs", "list the Atari games with their random, human and record scores, and the protocols"),
     "bench": ("gdi.cli.bench", "measure training speed and what limits it"),
-    "presets": ("gdi.cli.presets", "list the presets and scales, and their differences"),
+    "presets": ("gdi.cli.presets", "list the presets and scales, or the settings of one preset"),
     "scores": ("gdi.cli.scores", "compare Atari scores with humans, world records and published agents"),
     "theory": ("gdi.cli.theory", "test the paper's theorems on random instances and search for counterexamples"),
     "algorithms": ("gdi.cli.algorithms", "derive the paper's taxonomy (GDI-I^n, GDI-H^n) of known algorithms"),

@@ -25,7 +25,7 @@ MOVED = {
 }
 # Fields that came after the first runs of a format, by section and kind, with the value that those runs had.
 LATE_FIELDS: dict[tuple[str, str | None], dict[str, Any]] = {
-    ("run", None): {"precision": "float32"},
+    ("run", None): {"precision": "float32", "save_replay": True},
     ("evaluation", None): {"greedy": False, "index": []},
     ("env", None): {
         **{"kwargs": (), "wrappers": (), "action_bins": 0, "processes": 0},
@@ -48,7 +48,7 @@ def upgrade(data: Any) -> Any:
     if isinstance(found, int) and found > FORMAT:
         raise UserError(f"config.json has format {found}, and this version of gdi reads up to {FORMAT}: update gdi.")
     if found != 1:
-        raise UserError(f"config.json has format {found!r}, which is none: the file is damaged.")
+        raise UserError(f"config.json has the unknown format {found!r}: the file is damaged.")
     return _with_late_fields(_from_format_1(data))
 
 

@@ -15,7 +15,7 @@ from gdi.cores import set_torch_threads
 from gdi.errors import DivergenceError
 from gdi.learner.group import LearnerGroup
 from gdi.learner.optimizer import Optimizer
-from gdi.networks import AgentNetwork, AgentOutput, Seen
+from gdi.networks import AgentNetwork, AgentOutput, Seen, copy_parameters
 from gdi.networks.frames import stack_frames
 from gdi.types import Array, Batch, Metrics, State, column_slice
 
@@ -89,7 +89,7 @@ class Learner:
     def _renew_target(self) -> None:
         """After k updates the target network is the network of update ⌊k / P⌋ · P."""
         if self._target is not None and self.updates % self._algorithm.target_period_updates == 0:
-            self._target.load_state_dict(self.network.state_dict())
+            copy_parameters(self._target, self.network.state_dict())
 
     def _accumulate_gradient(self, batch: Batch) -> tuple[Metrics, int]:
         """Accumulate the gradient of a batch. Return the metrics and the number of transitions.
@@ -130,7 +130,7 @@ class Learner:
         if first:
             with torch.no_grad():
                 state = self.network(Seen(*(x[:first] for x in seen)), state).state
-        trained = Seen(*(x[first:] for x in seen))
+        trained = Seen(*(x[first:] for x in seen)) if first else seen
         first_only = self._algorithm.rows == "first"
         output = self.network(Seen(*(x[:1] for x in trained)) if first_only else trained, state)
         data = Transitions(
@@ -155,7 +155,7 @@ class Learner:
         return list(gradients), dict(zip(metrics, values, strict=True))
 
     def _bootstrap(self, target: AgentNetwork, data: Transitions, state: Tensor) -> AgentOutput:
-        """What the target network says of each column's bootstrap row, [1, B, ...]."""
+        """Return the target network's output at each column's bootstrap row, [1, B, ...]."""
         row = self._algorithm.bootstrap_row(data)
         if row is None:
             seen = Seen(*(x[-1:] for x in data.seen))

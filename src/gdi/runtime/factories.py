@@ -72,7 +72,7 @@ def make_learner(
         if "alloc" not in str(error):  # torch has no separate error for this
             raise
         raise UserError("this network does not fit in memory: lower --network.hidden-units or lstm-units.") from None
-    plan = plan_memory(config, spec, network)
+    plan = plan_memory(config, spec, network, 1 if group is None else group.size)
     check_fits(plan, available_memory_bytes())
     return Learner(network, algorithm, config, device, plan.chunk_sequences, group), spec, plan
 

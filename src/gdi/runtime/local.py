@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
 from gdi.acting.actor import Actor, Mark
 from gdi.acting.parameters import ParameterServer
@@ -14,7 +15,7 @@ from gdi.clock import Clock
 from gdi.config import Config
 from gdi.controller import Controller, make_controller
 from gdi.cores import set_torch_threads
-from gdi.data import Draws, Replay, Store, collector_state, make_replay, make_store
+from gdi.data import Draws, Origin, Replay, SavedFiles, Store, collector_state, make_replay, make_store
 from gdi.envs import EnvSpec
 from gdi.errors import EnvironmentFaultError
 from gdi.evaluation import Evaluation, Evaluator
@@ -23,7 +24,7 @@ from gdi.learner import Learner
 from gdi.networks.precision import precision_warning
 from gdi.runtime.factories import configure_process, make_actor, make_evaluator, make_learner, resolve_device
 from gdi.runtime.memory_plan import MemoryPlan
-from gdi.runtime.metrics import collector_metrics, controller_metrics
+from gdi.runtime.metrics import controller_metrics, held_metrics
 from gdi.runtime.run import EvaluationPoll
 from gdi.runtime.tree import SystemState, controller_state, resumable_actor_states
 from gdi.types import Batch, State, Window
@@ -73,7 +74,7 @@ class LocalOperators:
 
     def add(self, window: Window, sampled: Sampled) -> None:
         """Give a window to the replay, and count it."""
-        self.store.put(self.replay.add(window), window)
+        self.store.put(self.replay.add(window, Origin(first_step=sampled.first_step)), window)
         self.steps += sampled.transitions
         self.episodes += len(sampled.episodes)
 
@@ -191,7 +192,8 @@ class LocalSystem:
         parts = self.parts
         return {
             "learner/skipped_total": parts.learner.skipped_updates,
-            **collector_metrics(parts.replay, len(parts.store), parts.store.num_bytes),
+            "collector/waiting_sequences": parts.replay.waiting,
+            **held_metrics(parts.store),
             **controller_metrics(parts.controller),
         }
 
@@ -210,7 +212,9 @@ class LocalSystem:
         parts = self.parts
         return SystemState(
             actors={0: parts.actor.state_dict()},
-            collector=collector_state(parts.replay.state_dict(), parts.store.state_dict()),
+            collector=collector_state(
+                parts.replay.state_dict(), parts.store.state_dict() if self.config.run.save_replay else {}
+            ),
             learner=parts.learner.state_dict(),
             parameters=parts.parameters.state_dict(),
             controller=parts.controller.state_dict(),
@@ -219,10 +223,15 @@ class LocalSystem:
             episodes=parts.episodes,
         ).tree()
 
-    def load_state_dict(self, state: State) -> None:
+    def save_replay(self, folder: Path, before: SavedFiles | None) -> SavedFiles:
+        return self.parts.store.save(folder, before)
+
+    def load_state_dict(self, state: State, replay: SavedFiles) -> bool:
         parts = self.parts
-        parts.replay.load_state_dict(state["collector"])
-        parts.store.load_state_dict(state["collector"])
+        has_replay = self.config.run.save_replay and parts.store.load(replay)
+        parts.replay.load_state_dict(state["collector"], arrays=has_replay)
+        if has_replay:
+            parts.store.load_state_dict(state["collector"])
         parts.learner.load_state_dict(state["learner"])
         parts.parameters.load_state_dict(state["parameters"])
         parts.controller.load_state_dict(controller_state(state["controllers"], parts.controller.slots))
@@ -230,6 +239,7 @@ class LocalSystem:
         if 0 in actors:
             parts.actor.load_state_dict(actors[0])
         parts.steps, parts.episodes = int(state["steps"]), int(state["episodes"])
+        return has_replay
 
     def close(self) -> None:
         self.parts.actor.close()

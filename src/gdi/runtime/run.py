@@ -14,6 +14,7 @@ from typing import Protocol
 
 from gdi.clock import Clock
 from gdi.config import Config
+from gdi.data import SavedFiles
 from gdi.envs import EnvSpec
 from gdi.errors import DivergenceError, EnvironmentFaultError, Fault
 from gdi.evaluation import Evaluation, report_of
@@ -71,7 +72,13 @@ class System(Protocol):
 
     def state_dict(self) -> State: ...
 
-    def load_state_dict(self, state: State) -> None: ...
+    def save_replay(self, folder: Path, before: SavedFiles | None) -> SavedFiles:
+        """Write the replay's files into a checkpoint's folder, or link those in the checkpoint ``before``."""
+        ...
+
+    def load_state_dict(self, state: State, replay: SavedFiles) -> bool:
+        """Continue from a checkpoint; return False if the replay's steps are not in it, and it begins empty."""
+        ...
 
     def close(self) -> None: ...
 
@@ -133,7 +140,8 @@ class Run:
             # The run was killed before its first checkpoint, so it will repeat everything it logged.
             self._log.rewind({})
             return False
-        self._system.load_state_dict(state["system"])
+        assert self._checkpoints.replay is not None
+        has_replay = self._system.load_state_dict(state["system"], self._checkpoints.replay)
         self._first_steps = self.steps
         run = state["run"]
         self._averages.load_state_dict(run["averages"])
@@ -144,7 +152,16 @@ class Run:
         self._restarts = int(run.get("restarts", 0))
         self._seconds_before = float(run["seconds"])
         self._log.rewind(run["log"])
+        if not has_replay and not self._finished:
+            self._watchers.event({"kind": "notice", "text": self._refill_text()})
         return True
+
+    def _refill_text(self) -> str:
+        first = getattr(self._config.data, "learn_start_transitions", 0)
+        steps = f"{first:,} steps fill it again before the next update" if first else "its waiting uses are dropped"
+        return (
+            f"The checkpoint has no replay memory for this run: {steps}. Results differ from those of an unbroken run."
+        )
 
     def train(self, stop: Callable[[], bool]) -> Evaluation | None:
         """Train to the end or until ``stop``, save the state, and return the last evaluation."""
@@ -303,7 +320,8 @@ class Run:
         self._last["checkpoint"] = self.steps
         with self._system.clock.measure("checkpoint"):
             state = {"system": self._system.state_dict(), "run": self._state()}
-            path = self._checkpoints.save(self.steps, self._system.updates, state, best=best)
+            save_replay = self._system.save_replay if self._config.run.save_replay else None
+            path = self._checkpoints.save(self.steps, self._system.updates, state, best=best, save_replay=save_replay)
         self._watchers.event({"kind": "checkpoint", "steps": self.steps, "path": str(path)})
         return path
 

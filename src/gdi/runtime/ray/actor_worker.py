@@ -122,7 +122,8 @@ class ActorWorker:
                 self._actor.rewind(mark)
             raise EnvironmentFaultError(self._numbered(error.fault)) from None
         episodes = [replace(episode, env=self._first_env + episode.env) for episode in sampled.episodes]
-        return window, Sampled(sampled.transitions, episodes, tuple(map(self._numbered, sampled.faults)))
+        faults = tuple(map(self._numbered, sampled.faults))
+        return window, replace(sampled, episodes=episodes, faults=faults)
 
     def _numbered(self, fault: Fault) -> Fault:
         """Return the fault with the copy's number among those of all actors."""
