@@ -35,7 +35,7 @@ BAD: list[tuple[str, str]] = [
     ("bad_env.py:Raises", "cannot make environment"),
     ("bad_env.py:NoEnv", "cannot make environment"),
     ("bad_env.py:NoSpaces", "cannot make environment"),
-    ("bad_env.py:BadReset", "cannot be reset: KeyError: 'level'"),
+    ("bad_env.py:BadReset", "copy 0, at a reset: KeyError: 'level': fix the environment"),
     ("bad_env.py:numbers", "cannot make environment"),
     (f'{LAST} observe="text"', "observations of text only"),
     (f'{LAST} observe="sequence"', "Sequence observations"),

@@ -23,7 +23,7 @@ from gdi.algorithms.softmax import Head as SoftmaxHead
 from gdi.config import Config, DQNConfig, GDIConfig
 from gdi.envs import make_env
 from gdi.envs.actions import Actions
-from gdi.errors import UserError
+from gdi.errors import EnvironmentFaultError, UserError
 from gdi.evaluation import Evaluator
 from gdi.index_space import make_index_space
 from gdi.networks import AgentOutput, Seen
@@ -267,7 +267,7 @@ def test_a_window_stores_the_mask_of_each_observation() -> None:
     assert taken[window.valid].all()
 
 
-def test_a_state_without_a_valid_action_is_refused_unless_it_is_terminal() -> None:
+def test_a_state_without_a_valid_action_is_a_fault_unless_it_is_terminal() -> None:
     class Stuck(Masked):
         def _told(self) -> tuple[Any, dict[str, Any]]:
             told = super()._told()
@@ -278,7 +278,7 @@ def test_a_state_without_a_valid_action_is_refused_unless_it_is_terminal() -> No
     env.reset(0)
     env.step(np.zeros(2, np.int64))
     env.step(np.ones(2, np.int64))
-    with pytest.raises(UserError, match="allows no action in a state that is not terminal"):
+    with pytest.raises(EnvironmentFaultError, match="allows no action in a state that is not terminal"):
         env.step(np.full(2, 2))
 
 
