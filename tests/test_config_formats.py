@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import gdi
 from gdi.cli.main import main
-from gdi.config import config_from_json, config_to_json
+from gdi.config import Config, config_from_json, config_to_json
 from gdi.errors import UserError
 from gdi.presets import PRESETS, SCALES, make_config
 from helpers import error_line
@@ -27,10 +28,16 @@ def test_there_is_one_of_every_preset_at_every_scale() -> None:
     assert {path.stem for path in CONFIGS} == {f"{preset}-{scale}" for preset in presets for scale in SCALES}
 
 
+def as_first_published(config: Config) -> Config:
+    """Return a preset's config without what was mended later, at scale classic only."""
+    network = replace(config.network, normalize=False) if config.scale == "classic" else config.network
+    return replace(config, network=network)
+
+
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_format_1_upgrades_to_the_config_that_the_preset_makes(path: Path) -> None:
     config = config_from_json(path.read_text())
-    assert config == make_config(config.preset, config.env.id, scale=config.scale)
+    assert config == as_first_published(make_config(config.preset, config.env.id, scale=config.scale))
     assert f"{config.preset}-{config.scale}" == path.stem
     assert config_from_json(config_to_json(config)) == config
 

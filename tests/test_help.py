@@ -110,7 +110,8 @@ def test_the_long_help_has_every_setting_of_the_presets_kinds(capsys: pytest.Cap
             assert f"\n{section.replace('_', '-')}: " in text
             own = {option_name(section, f.name) for f in fields(value) if not is_dataclass(getattr(value, f.name))}
             other = {option_name(section, f.name) for kind in types_of(section) for f in fields(kind)} - own
-            assert own - {"--env.id"} <= explained
+            assert own - {"--env.id", "--env.given"} <= explained
+            assert "--env.given" not in explained
             assert not (other & explained), f"{preset} has no {other & explained}"
         for section, known in KINDS.items():
             assert f"  {option_name(section)} {{{','.join(known)}}}" in text

@@ -16,10 +16,10 @@ from gdi.algorithms.softmax import Head, log_probs
 from gdi.config import PPOConfig
 from gdi.envs import make_env
 from gdi.learner import Learner
-from gdi.networks import AgentOutput, Seen
+from gdi.networks import AgentOutput
 from gdi.presets import make_config
 from gdi.types import Window, column_slice
-from helpers import change, make_actor, make_network, with_lstm
+from helpers import change, make_actor, make_network, seen_of, with_lstm
 
 
 def column(*values: float) -> np.ndarray:
@@ -197,7 +197,7 @@ def test_the_value_clip_keeps_v_near_the_v_that_acted() -> None:
 @pytest.mark.parametrize("inverse_tau", [1.0, 300.0])
 def test_log_probabilities_are_finite_at_any_temperature(inverse_tau: float) -> None:
     head = Head(torch.tensor([5.0, -5.0, 0.0]).view(1, 1, 1, 3), torch.zeros(1, 1, 1))
-    seen = Seen(*[torch.zeros(1, 1)] * 4, torch.tensor([inverse_tau, 0.01]).view(1, 1, 2))
+    seen = seen_of(*[torch.zeros(1, 1)] * 4, torch.tensor([inverse_tau, 0.01]).view(1, 1, 2))
     assert log_probs(head, seen).isfinite().all()
 
 
@@ -207,7 +207,7 @@ def test_a_step_that_is_no_transition_has_no_gradient() -> None:
     logits = torch.randn(2, 1, 1, 3, requires_grad=True)
     value = torch.zeros(2, 1, 1, requires_grad=True)
     data = Transitions(
-        seen=Seen(*[torch.zeros(2, 1)] * 4, torch.tensor([1.0, 0.01]).expand(2, 1, 2)),
+        seen=seen_of(*[torch.zeros(2, 1)] * 4, torch.tensor([1.0, 0.01]).expand(2, 1, 2)),
         action=torch.zeros(1, 1, dtype=torch.int64),
         reward=torch.zeros(1, 1),
         terminated=torch.zeros(1, 1, dtype=torch.bool),

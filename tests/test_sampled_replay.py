@@ -18,7 +18,7 @@ from gdi.data.base import ONE_STREAM
 from gdi.data.sampled import SampledReplay, make_layout
 from gdi.data.slots import SlotStore
 from gdi.networks.frames import FrameHistory, stack_frames
-from gdi.types import Window
+from gdi.types import Window, window_from
 
 ENVS, STEPS = 3, 4
 CONFIG = SampledReplayConfig(
@@ -63,14 +63,15 @@ class Stream:
         flat = np.zeros((STEPS, ENVS))
         long = np.zeros((STEPS + 1, ENVS))
         self.time += STEPS
-        return Window(
-            obs=np.concatenate([np.array(frames, np.float32).reshape(-1, ENVS, 1), obs]),
-            episode_start=start, previous_action=long.astype(np.int64), previous_reward=long.astype(np.float32),
-            index=np.zeros((STEPS + 1, ENVS, 1), np.float32), action=np.repeat(times[:-1, None], ENVS, 1),
-            reward=flat.astype(np.float32), terminated=ended, truncated=flat > 0, valid=~reset,
-            behavior_prob=(flat + 1).astype(np.float32), version=flat.astype(np.int64),
-            state=np.zeros((ENVS, 1, 0), np.float32),
-        )  # fmt: skip
+        return window_from({
+            "obs": np.concatenate([np.array(frames, np.float32).reshape(-1, ENVS, 1), obs]),
+            "episode_start": start, "previous_action": long.astype(np.int64),
+            "previous_reward": long.astype(np.float32),
+            "index": np.zeros((STEPS + 1, ENVS, 1), np.float32), "action": np.repeat(times[:-1, None], ENVS, 1),
+            "reward": flat.astype(np.float32), "terminated": ended, "truncated": flat > 0, "valid": ~reset,
+            "behavior_prob": (flat + 1).astype(np.float32), "version": flat.astype(np.int64),
+            "state": np.zeros((ENVS, 1, 0), np.float32),
+        })  # fmt: skip
 
 
 class Memory:

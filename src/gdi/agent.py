@@ -15,12 +15,12 @@ from gdi.algorithms import make_algorithm
 from gdi.config import Config
 from gdi.controller import make_controller
 from gdi.envs import make_env
-from gdi.envs.atari_screen import seeded_screen
-from gdi.envs.protocols import find_protocol
+from gdi.envs.base import Beside, nothing_beside
+from gdi.envs.screen import make_screen
 from gdi.errors import UserError
 from gdi.evaluation import Evaluation, Evaluator
 from gdi.evaluation.evaluator import num_envs_for
-from gdi.evaluation.video import RecordedEpisode, check_recording, record
+from gdi.evaluation.video import RecordedEpisode, check_path, record
 from gdi.index_space import make_index_space
 from gdi.networks import make_network
 from gdi.runtime.folder import CONFIG
@@ -61,7 +61,8 @@ class Agent:
 
     def _make_player(self, num_envs: int, *, greedy: bool) -> Player:
         algorithm = make_algorithm(self.config)
-        network = make_network(self.config, algorithm, self.spec.observation_shape, self.spec.num_actions, 0)
+        shape, actions = self.spec.observation_shape, self.spec.num_actions
+        network = make_network(self.config, algorithm, shape, actions, 0, self.spec.vector_width)
         return Player(algorithm, network, num_envs, self.spec, greedy=greedy)
 
     def reset(self) -> None:
@@ -73,26 +74,47 @@ class Agent:
         self._start = True
         self._action = 0
 
-    def act(self, observation: Array, reward: float = 0.0) -> int:
-        """Return the action for one observation.
+    def act(self, observation: Any, reward: float = 0.0, *, action_mask: Any = None) -> Any:
+        """Return the environment's own action for one of its observations.
 
-        Pass the previous reward to a recurrent agent, because it received that reward in training.
+        Pass the previous reward to a recurrent agent, because it received that reward in training. If the environment
+        tells in ``info`` which actions are valid, pass ``info["action_mask"]``.
         """
+        reader = self.spec.reader
+        if reader is None:
+            return self.choose(self._plain(observation), nothing_beside(1), reward)
+        try:
+            obs, beside = reader.observe(observation, action_mask)
+            return reader.action(self.choose(self._plain(obs[0]), beside, reward))
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise UserError(
+                f"this is no observation of {self.config.env.id} ({type(error).__name__}: {error}): pass what its "
+                "reset and step return."
+            ) from None
+
+    def _plain(self, observation: Any) -> Array:
+        """Return an observation that needs no conversion as a batch of one."""
         shape = self.spec.frame_shape
         if np.size(observation) != math.prod(shape):
             raise UserError(
                 f"an observation must have the shape {shape}, not {np.shape(observation)}: pass one observation of "
                 f"{self.config.env.id}."
             )
+        return np.asarray(observation, self.spec.observation_dtype).reshape(1, *shape)
+
+    def choose(self, obs: Array, beside: Beside, reward: float = 0.0) -> int:
+        """Return the number of the action for a converted observation, each array [1, ...]."""
         observed = Observed(
-            obs=np.asarray(observation, self.spec.observation_dtype).reshape(1, *shape),
+            obs,
             episode_start=np.array([self._start]),
             previous_action=np.array([self._action]),
             previous_reward=np.array([reward], np.float32),
             index=np.array([self.index], np.float32),
+            vector=beside.vector,
+            action_mask=beside.action_mask,
         )
         self._action, self._start = int(self._player.act(observed, self._generator).action[0]), False
-        return self._action + self.spec.first_action
+        return self._action
 
     def evaluate(
         self, episodes: int = 32, seed: int = 0, index: Index | None = None, greedy: bool | None = None
@@ -127,11 +149,14 @@ class Agent:
 
     def check_recording(self, path: str | Path) -> None:
         """Raise UserError if ``record`` cannot succeed with this path. Nothing is played."""
-        check_recording(self.config.env.id, Path(path))
+        check_path(Path(path))
+        make_screen(self.config.env, 0).close()
 
     def record(self, path: str | Path, episodes: int = 1, seed: int = 0) -> list[RecordedEpisode]:
-        """Play Atari episodes and record every frame in color in a new mp4 file, with score and λ."""
-        self.check_recording(path)
-        env = self.config.env
-        screen = seeded_screen(env.id, find_protocol(env.protocol), child_seed(seed, "video"), env.max_episode_steps)
-        return record(Path(path), screen, self, episodes)
+        """Play episodes and record every frame in color in a new mp4 file, with score, step and λ."""
+        check_path(Path(path))
+        screen = make_screen(self.config.env, child_seed(seed, "video"))
+        try:
+            return record(Path(path), screen, self, episodes)
+        finally:
+            screen.close()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from gdi.clock import Clock
 from gdi.controller import Controller
-from gdi.errors import DivergenceError
+from gdi.errors import DivergenceError, Fault
 from gdi.types import Batch, EpisodeEnd, Metrics, Window
 
 if TYPE_CHECKING:  # ``reweight`` also runs in a process that holds only the controller and does not import torch
@@ -35,6 +35,7 @@ class Sampled:
     transitions: int
     episodes: list[EpisodeEnd]
     first_step: int  # of the window, among all steps of its actor
+    faults: tuple[Fault, ...] = ()  # of environments that were replaced
 
 
 @dataclass(frozen=True)
@@ -61,17 +62,18 @@ class Improved:
 
 @dataclass(frozen=True)
 class Iteration:
-    """The episodes that ended and the updates made in one iteration t."""
+    """The episodes that ended, the updates made and the environments replaced in one iteration t."""
 
     episodes: list[EpisodeEnd] = field(default_factory=list)
     updates: list[Metrics] = field(default_factory=list)
+    faults: tuple[Fault, ...] = ()
 
 
 def sample(actor: Actor, propose: Propose, max_transitions: int) -> tuple[Window, Sampled]:
     """Play one window in every environment: {X_{ρ0,λ}} with λ ~ P_Λ."""
     first_step = actor.acted_steps
     window, transitions, episodes = actor.collect(propose, max_transitions)
-    return window, Sampled(transitions, episodes, first_step)
+    return window, Sampled(transitions, episodes, first_step, actor.take_faults())
 
 
 def improve(batches: Iterable[Batch], learner: Learner, push_every_updates: int, clock: Clock) -> Improved:
@@ -137,12 +139,15 @@ def iterate(operators: Operators, total_steps: int) -> Iterator[Iteration]:
             continue
         improved = operators.improve()
         operators.reweight(sampled)
-        yield from ended(sampled.episodes, improved)
-    yield from ended([], operators.improve(last=True))
+        yield from ended(sampled, improved)
+    yield from ended(None, operators.improve(last=True))
 
 
-def ended(episodes: list[EpisodeEnd], improved: Improved) -> Iterator[Iteration]:
+def ended(sampled: Sampled | None, improved: Improved) -> Iterator[Iteration]:
     """Yield a finished iteration, then raise the learner's error if it diverged."""
-    yield Iteration(episodes, improved.updates)
+    if sampled is None:
+        yield Iteration(updates=improved.updates)
+    else:
+        yield Iteration(sampled.episodes, improved.updates, sampled.faults)
     if improved.diverged is not None:
         raise improved.diverged

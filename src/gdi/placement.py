@@ -52,6 +52,10 @@ def validate_placement(placement: PlacementConfig, config: Config) -> PlacementC
         need(getattr(placement, name) > 0, f"{name.replace('_', '-')} must be greater than 0.")
     for f in fields(placement):
         need(getattr(placement, f.name) >= 0, f"{f.name.replace('_', '-')} must be 0 or more.")
+    if placement.learners > 1 and config.network.normalize:
+        raise UserError(
+            "--network.normalize needs one learner, which sees whole batches: drop it, or set --placement.learners 1."
+        )
     num_envs = config.env.num_envs
     need(
         placement.envs_per_actor > 0 or num_envs % placement.actors == 0,

@@ -40,10 +40,13 @@ def run(argv: list[str]) -> int:
         "--greedy", action="store_true", help="play the most probable action, instead of drawing one from the policy"
     )
     parser.add_argument("--trust", action="store_true", help="import the modules that the run folder names")
-    parser.add_argument(
-        "--video", type=Path, help="also record an episode of an Atari game to this mp4 file, which must be new"
-    )
+    parser.add_argument("--video", type=Path, help="also record an episode to this mp4 file, which must be new")
     parser.add_argument("--video-episodes", type=whole_number, help="number of episodes in the video (default: 1)")
+    parser.add_argument(
+        "--scores-anyway",
+        action="store_true",
+        help="show HNS, HWRNS and SABER also if the run changed its Atari protocol",
+    )
     parser.add_argument("--json", action="store_true", help=JSON_HELP)
     args = parser.parse_args(argv)
     if args.episodes < 1:
@@ -61,7 +64,7 @@ def run(argv: list[str]) -> int:
         raise UserError(f"--video-episodes must be greater than 0, not {video_episodes}.")
 
     from gdi.api import load
-    from gdi.evaluation import normalized_scores, report_of
+    from gdi.evaluation import WITHHELD, normalized_scores, report_of
     from gdi.report.console import format_normalized
 
     def warn(text: str) -> None:
@@ -77,7 +80,7 @@ def run(argv: list[str]) -> int:
             f"cannot evaluate {args.run_dir}: training diverged and its policy is NaN or infinite. Try --best."
         ) from None
     if args.json:
-        printed = {**report_of(result), "steps": agent.steps, "seed": args.seed}
+        printed = {**report_of(result, anyway=args.scores_anyway), "steps": agent.steps, "seed": args.seed}
         if args.index is not None:
             printed["index"] = agent.space.by_name(args.index)
         if args.video is not None:
@@ -90,9 +93,12 @@ def run(argv: list[str]) -> int:
         f"  mean {result.mean:.2f} ± {result.std:.2f} (std)   median {result.median:.2f}   "
         f"min {result.min:.4g}   max {result.max:.4g}"
     )
-    scores = normalized_scores(result)
+    scores = normalized_scores(result, anyway=args.scores_anyway)
     if scores["hns"] is not None:
-        print(f"  {format_normalized(scores)}   protocol {result.protocol}")
+        print(f"  {format_normalized(scores)}   protocol {result.label}")
+    elif result.changes:
+        print(f"  protocol {result.label}")
+        print(f"  {WITHHELD}")
     print(f"  episode length {result.length_mean_steps:.1f} steps on average")
     if result.cut_episodes:
         print(f"  {result.cut_episodes} episodes were truncated because they did not end")

@@ -99,7 +99,7 @@ def _option_lines(section: Any, path: tuple[str, ...], width: int, rows: bool) -
         value, option = getattr(section, f.name), option_name(*path, f.name)
         if is_dataclass(value):
             yield from _option_lines(value, (*path, f.name), width, rows)
-        elif option not in NOT_TYPED:
+        elif f.compare and option not in NOT_TYPED:
             if isinstance(value, bool):
                 yield f"  {option}, {option_name(*path, f'no_{f.name}')}"
             else:

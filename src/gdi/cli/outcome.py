@@ -80,12 +80,15 @@ def _evaluation_text(e: Evaluation) -> str:
 
 
 def _print_scores(evaluation: Evaluation) -> None:
-    from gdi.evaluation import normalized_scores
+    from gdi.evaluation import WITHHELD, normalized_scores
     from gdi.report.console import format_normalized
 
     scores = normalized_scores(evaluation)
     if scores["hns"] is not None:
-        print(f"  {format_normalized(scores)}   protocol {evaluation.protocol}")
+        print(f"  {format_normalized(scores)}   protocol {evaluation.label}")
+    elif evaluation.changes:
+        print(f"  protocol {evaluation.label}")
+        print(f"  {WITHHELD}")
 
 
 def _print_next(folder: Path) -> None:

@@ -124,6 +124,8 @@ def setting_options(section: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the name of every option that changes a field of this dataclass, also of those inside it."""
     for f in fields(section):
         value, here = getattr(section, f.name), (*path, f.name)
+        if not f.compare:
+            continue
         if is_dataclass(value):
             yield from setting_options(value, here)
         else:

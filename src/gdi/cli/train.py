@@ -178,10 +178,11 @@ def run(argv: list[str]) -> int:
     config = choice.config
 
     from gdi.api import train
-    from gdi.errors import DivergenceError
+    from gdi.errors import DivergenceError, EnvironmentFaultError
     from gdi.report.console import LiveConsole
     from gdi.runtime.exceptions import StallError
     from gdi.runtime.folder import default_run_dir
+    from gdi.runtime.run_log import FAULTS
 
     folder = choice.run_dir or default_run_dir(config)
     stream = sys.stderr if choice.json else sys.stdout
@@ -200,6 +201,10 @@ def run(argv: list[str]) -> int:
             )
     except DivergenceError as error:
         print(f"gdi: training diverged: {error} The state is saved in {folder}.", file=sys.stderr)
+        return 1
+    except EnvironmentFaultError as error:
+        told = f"{error}. The run is saved, with the traceback in {folder / FAULTS}. Continue with: {again}"
+        print(f"gdi: stopped: {told}", file=sys.stderr)
         return 1
     except StallError as error:
         print(f"gdi: stopped: {error}", file=sys.stderr)

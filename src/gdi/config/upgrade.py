@@ -27,7 +27,11 @@ MOVED = {
 LATE_FIELDS: dict[tuple[str, str | None], dict[str, Any]] = {
     ("run", None): {"precision": "float32", "save_replay": True},
     ("evaluation", None): {"greedy": False, "index": []},
-    ("network", None): {"activation": "tanh"},
+    ("env", None): {
+        **{"kwargs": (), "wrappers": (), "action_bins": 0, "processes": 0},
+        **{"timeout_seconds": 0.0, "restart_on_error": 0},
+    },
+    ("network", None): {"activation": "tanh", "normalize": False},
     ("optimizer", "adamw"): {"schedule": "linear"},
     ("data", "exact"): {"slice_steps": 0},
 }

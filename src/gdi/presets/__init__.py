@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from gdi.config import SECTIONS, Config, EnvConfig
 from gdi.envs.names import canonical_env_id, is_atari
@@ -43,7 +44,7 @@ DEFAULT_PRESET = "gdi-i3"
 
 def make_config(
     preset: str = DEFAULT_PRESET,
-    env: str = "",
+    env: Any = "",
     *,
     scale: str | None = None,
     steps: float | None = None,
@@ -52,23 +53,34 @@ def make_config(
 ) -> Config:
     """Return the config of a preset at a scale; change it with ``replace``.
 
-    By default, the scale is the one that fits the environment. ``steps`` is a whole number, and ``1e6`` is one. Any
-    other keyword raises a UserError that says how to change that setting.
+    ``env`` is an id, or the environment itself: a class, a function that makes one, a spec or a vector environment. By
+    default, the scale is the one that fits it. ``steps`` is a whole number, and ``1e6`` is one. Any other keyword
+    raises a UserError that says how to change that setting.
     """
     if preset not in PRESETS:
         raise UserError(f"unknown preset {preset!r}.{did_you_mean(preset, PRESETS)} Presets: {', '.join(PRESETS)}.")
-    env = canonical_env_id(env)
-    scale = default_scale(env) if scale is None else scale
+    world = _named(env)
+    scale = default_scale(world.id) if scale is None else scale
     if scale not in SCALES:
         raise UserError(f"unknown scale {scale!r}.{did_you_mean(scale, SCALES)} Scales: {', '.join(SCALES)}.")
     config = PRESETS[preset].at(scale)
-    world = EnvConfig(id=env, num_envs=config.env.num_envs, protocol="paper" if is_atari(env) else "")
+    copies = config.env.num_envs if world.num_envs == EnvConfig.num_envs else world.num_envs  # an instance has its own
+    world = replace(world, num_envs=copies, protocol="paper" if is_atari(world.id) else "")
     config = replace(config, env=world, preset=preset, scale=scale, seed=seed)
     for name, value in unknown.items():
         raise UserError(f"make_config has no keyword {name!r}: {_way_to_set(name, value, config)}")
     if isinstance(steps, float) and steps.is_integer():
         steps = int(steps)
     return config if steps is None else replace(config, steps=steps)  # type: ignore[arg-type]  # validate checks it
+
+
+def _named(env: Any) -> EnvConfig:
+    """Return the config of an environment that is given by its id or as an object."""
+    if isinstance(env, str):
+        return EnvConfig(id=canonical_env_id(env))
+    from gdi.envs.forms import given  # not at the top, because it imports Gymnasium
+
+    return given(EnvConfig(), env)
 
 
 def _way_to_set(name: str, value: object, config: Config) -> str:

@@ -203,5 +203,7 @@ def _prepared(network: AgentNetwork, spec: EnvSpec, num_components: int, steps: 
         torch.zeros(steps, batch, dtype=torch.int64),
         torch.zeros(steps, batch),
         torch.zeros(steps, batch, num_components),
+        torch.zeros(steps, batch, spec.vector_width),
+        torch.zeros(steps, batch, 0, dtype=torch.bool),
     )
     return Seen(*(x.to(device) for x in seen)), network.initial_state(batch).to(device)

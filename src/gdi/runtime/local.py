@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from gdi.acting.actor import Actor
+from gdi.acting.actor import Actor, Mark
 from gdi.acting.parameters import ParameterServer
 from gdi.clock import Clock
 from gdi.config import Config
@@ -16,6 +17,7 @@ from gdi.controller import Controller, make_controller
 from gdi.cores import set_torch_threads
 from gdi.data import Draws, Origin, Replay, SavedFiles, Store, collector_state, make_replay, make_store
 from gdi.envs import EnvSpec
+from gdi.errors import EnvironmentFaultError
 from gdi.evaluation import Evaluation, Evaluator
 from gdi.iteration import Improved, Iteration, Published, Sampled, ended, improve, iterate, reweight, sample
 from gdi.learner import Learner
@@ -43,6 +45,7 @@ class LocalOperators:
     actor_threads: int = 1  # torch threads of an actor that runs in its own thread
     steps: int = 0
     episodes: int = 0
+    _before: tuple[Mark, State] | None = None  # actor and controller before the newest window
 
     def sample(self, max_transitions: int) -> Sampled:
         window, sampled = self.act(max_transitions)
@@ -50,8 +53,24 @@ class LocalOperators:
         return sampled
 
     def act(self, max_transitions: int) -> tuple[Window, Sampled]:
-        """Play one window and return it without storing it."""
-        return sample(self.actor, self.controller.propose, max_transitions)
+        """Play one window and return it without storing it. A fault of an environment leaves no trace of it."""
+        mark = self.actor.mark()
+        self._before = None if mark is None else (mark, deepcopy(self.controller.state_dict()))
+        try:
+            return sample(self.actor, self.controller.propose, max_transitions)
+        except EnvironmentFaultError:
+            self.take_back()
+            raise
+
+    def take_back(self) -> None:
+        """Return actor and controller to where they were before the newest window.
+
+        If the environment cannot be saved, a resumed run plays new episodes anyway.
+        """
+        if self._before is not None:
+            mark, controller = self._before
+            self.actor.rewind(mark)
+            self.controller.load_state_dict(controller)
 
     def add(self, window: Window, sampled: Sampled) -> None:
         """Give a window to the replay, and count it."""
@@ -84,6 +103,12 @@ class LocalOperators:
         if published is not None:
             self.parameters.push(published.params, published.version)
 
+    def unpublished(self) -> Published | None:
+        """Return the parameters (θ) that wait for the end of a window, because a fault ended it before."""
+        if self.push_every_updates > 1 or self.parameters.version == self.learner.updates:
+            return None
+        return Published(self.learner.parameters(), self.learner.updates)
+
     def reweight(self, sampled: Sampled) -> None:
         reweight(self.controller, sampled)
 
@@ -95,7 +120,7 @@ def train_pending(parts: LocalOperators) -> Iterator[Iteration]:
     """
     improved = parts.improve()
     if improved.batches:
-        yield from ended([], improved)
+        yield from ended(None, improved)
 
 
 def iterate_overlapped(parts: LocalOperators, total_steps: int) -> Iterator[Iteration]:
@@ -108,16 +133,23 @@ def iterate_overlapped(parts: LocalOperators, total_steps: int) -> Iterator[Iter
         while parts.steps < total_steps:
             acting = thread.submit(parts.act, total_steps - parts.steps)
             improved = parts.train()
-            window, sampled = acting.result()
+            late = improved.published or parts.unpublished()
+            try:
+                window, sampled = acting.result()
+            except EnvironmentFaultError:
+                if parts.push_every_updates > 1:
+                    parts.publish(improved.published)
+                yield from ended(None, improved)
+                raise
             if improved.diverged is None:
                 parts.add(window, sampled)
-            # Batches are still due, and there is no room for more. A resumed run samples these steps again.
+                parts.reweight(sampled)
             else:
-                parts.episodes += len(sampled.episodes)
-            parts.reweight(sampled)
-            parts.publish(improved.published)
-            yield from ended(sampled.episodes, improved)
-    yield from ended([], parts.improve(last=True))
+                # Batches are still due, and there is no room for more. A resumed run plays these steps again.
+                parts.take_back()
+            parts.publish(late)
+            yield from ended(sampled if improved.diverged is None else None, improved)
+    yield from ended(None, parts.improve(last=True))
 
 
 @dataclass

@@ -96,6 +96,7 @@ def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork, learners: 
 def _rows_bytes(spec: EnvSpec, rows: int) -> int:
     """Return the bytes of one environment's stored steps, with the frames in front of them and one behind."""
     frame_bytes = math.prod(spec.frame_shape) * spec.observation_dtype.itemsize
+    frame_bytes += 4 * spec.vector_width + spec.has_mask * spec.num_actions
     return (spec.frame_stack + rows) * frame_bytes + rows * SCALARS_BYTES
 
 
@@ -141,6 +142,8 @@ def _saved_bytes(network: AgentNetwork, spec: EnvSpec, num_components: int, step
         torch.zeros(steps, 1, dtype=torch.int64),
         torch.zeros(steps, 1),
         torch.zeros(steps, 1, num_components),
+        torch.zeros(steps, 1, spec.vector_width),
+        torch.zeros(steps, 1, 0, dtype=torch.bool),
     )
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         network(seen, network.initial_state(1))

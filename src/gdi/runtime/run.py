@@ -16,7 +16,7 @@ from gdi.clock import Clock
 from gdi.config import Config
 from gdi.data import SavedFiles
 from gdi.envs import EnvSpec
-from gdi.errors import DivergenceError
+from gdi.errors import DivergenceError, EnvironmentFaultError, Fault
 from gdi.evaluation import Evaluation, report_of
 from gdi.iteration import Iteration
 from gdi.runtime.checkpoint import CheckpointStore
@@ -107,6 +107,7 @@ class Run:
         self._evaluation: Evaluation | None = None
         self._pending: PendingEvaluation | None = None
         self._finished = False
+        self._restarts = 0  # environments that failed and were replaced
         self._first_steps = system.steps  # of this session, because the clock covers only this session
         self._seconds_before = 0.0
         self._began = time.perf_counter()
@@ -148,6 +149,7 @@ class Run:
         self._best_mean = float(run["best_mean"]) if run["best_mean"] is not None else -math.inf
         self._evaluation = Evaluation(**run["evaluation"]) if run["evaluation"] else None
         self._finished = bool(run["finished"])
+        self._restarts = int(run.get("restarts", 0))
         self._seconds_before = float(run["seconds"])
         self._log.rewind(run["log"])
         if not has_replay and not self._finished:
@@ -182,6 +184,10 @@ class Run:
                 self._log_training()
             self._save()
             raise
+        except EnvironmentFaultError as error:
+            self._note_fault(error.fault)
+            self._save()
+            raise
 
     def _finish(self, stop: Callable[[], bool]) -> Evaluation | None:
         """Log and evaluate the end of training, which is always the result."""
@@ -201,7 +207,15 @@ class Run:
             self._averages.add({"episode/return": episode.episode_return, "episode/length_steps": episode.length_steps})
         for metrics in iteration.updates:
             self._averages.add(metrics)
+        for fault in iteration.faults:
+            self._restarts += 1
+            self._note_fault(fault)
+            self._watchers.event({"kind": "notice", "text": f"Started a fresh copy after a fault: {fault}"})
         self._watchers.event({"kind": "progress", "steps": self.steps, "frames": self.frames})
+
+    def _note_fault(self, fault: Fault) -> None:
+        event = {"kind": "fault", "steps": self.steps, "text": str(fault), "trace": fault.trace}
+        self._watchers.event(event)
 
     def _is_due(self, name: str, every_steps: int) -> bool:
         """Return True if a multiple of ``every_steps`` was passed since the last time.
@@ -250,6 +264,7 @@ class Run:
                 **self._counters(),
                 **self._averages.take(self.steps),
                 **self._system.metrics(),
+                **({"env/restarts_total": self._restarts} if self._config.env.restart_on_error else {}),
                 "clock": {
                     "seconds": self.seconds,
                     "steps_per_second": steps_since / seconds,
@@ -319,4 +334,5 @@ class Run:
             "finished": self._finished,
             "seconds": self.seconds,
             "log": self._log.position(),
+            **({"restarts": self._restarts} if self._restarts else {}),
         }

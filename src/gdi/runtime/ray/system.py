@@ -16,7 +16,7 @@ from gdi.clock import Clock
 from gdi.config import Config
 from gdi.data import Origin, SavedFiles
 from gdi.envs import EnvSpec
-from gdi.errors import DivergenceError
+from gdi.errors import DivergenceError, EnvironmentFaultError
 from gdi.iteration import Improved, Iteration, Sampled, iterate
 from gdi.placement import PlacementConfig
 from gdi.runtime.exceptions import ProcessLostError, StallError
@@ -88,7 +88,7 @@ class RaySystem:
             "collector": start_process(
                 CollectorWorker, 0, 0, wider_replay(config, p.actors), p.actors, strategy=beside
             ),
-            "controller": start_process(ControllerWorker, 0, 0, config, strategy=beside),
+            "controller": start_process(ControllerWorker, 0, 0, config, p.lockstep, strategy=beside),
             "server": start_process(ParameterWorker, 0, 0, strategy=beside),
         }
         self._slots: int = self._get(self._parts["controller"].slots.remote())
@@ -134,10 +134,14 @@ class RaySystem:
             if not self._started:
                 self._pool.start()
                 self._started = True
-            delivered = self._pool.next(max_transitions)
-            while delivered is None and self.placement.lockstep:
-                # A stop only between two windows leaves the same state as the local runtime.
+            try:
                 delivered = self._pool.next(max_transitions)
+                while delivered is None and self.placement.lockstep:
+                    # A stop only between two windows leaves the same state as the local runtime.
+                    delivered = self._pool.next(max_transitions)
+            except EnvironmentFaultError:
+                self._get(self._parts["controller"].take_back.remote())
+                raise
             if delivered is None:
                 return None
             try:
