@@ -129,6 +129,26 @@ def test_the_command_line_finds_environments_of_the_current_folder(name: str, ow
     assert main(["evaluate", "run", "--episodes", "2", "--trust"]) == 0
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "FrozenLake-v1",
+        "Taxi-v4",
+        "Blackjack-v1",
+        "CliffWalking-v1 --env.max-episode-steps 20",
+        "Acrobot-v1 --env.max-episode-steps 20",
+        "MountainCar-v0 --env.max-episode-steps 20",
+        "LunarLander-v3 --env.max-episode-steps 20",
+        "Pendulum-v1 --env.max-episode-steps 20 --env.action-bins 5",
+        "minigrid:MiniGrid-DoorKey-5x5-v0 --env.max-episode-steps 20",
+        "masked_envs:Masked",
+    ],
+)
+def test_known_environments_train_from_the_command_line(words: str, tmp_path: Path) -> None:
+    env, *options = words.split()
+    assert main(["train", "--env", env, *options, "--run-dir", str(tmp_path / "run"), *TINY]) == 0
+
+
 def test_a_run_of_a_file_resumes_from_any_folder(
     own_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
