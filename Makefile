@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 # Every install uses the pins. torch comes first, so that no other package pulls in another build of it.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help setup demo test test-fast lint typecheck bench bench-atari bench-minatar bench-minatar-quick bench-ray clean
+.PHONY: help setup demo test test-fast faults lint typecheck bench bench-atari bench-minatar bench-minatar-quick bench-ray clean
 
 help:
 	@echo "make demo                 train GDI on MinAtar Breakout with a live display and write a page about it (minutes; runs/demo)"
 	@echo "make setup                install everything into .venv"
 	@echo "make test                 run lint, type checks and all tests (GDI_NO_BROWSER=1 leaves out those of the pages)"
 	@echo "make test-fast            run lint, type checks and the quick tests (without Ray, long Atari tables and kills)"
+	@echo "make faults               kill runs, damage their folders, fill their disks (MINUTES=30; can be resumed)"
 	@echo "make lint                 run ruff"
 	@echo "make typecheck            run mypy"
 	@echo "make bench                compare training speed with Stable-Baselines3's PPO"
@@ -66,6 +67,11 @@ test: lint typecheck
 
 test-fast: lint typecheck
 	$(BIN)/python -m pytest -n 2 -m "not ray and not atari_tables and not kill"
+
+# It continues where it was stopped, and prints one table.
+MINUTES ?= 30
+faults: $(VENV)/.dev
+	$(BIN)/python tools/faults --minutes $(MINUTES)
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py

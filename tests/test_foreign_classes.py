@@ -76,8 +76,9 @@ def times_imported(folder: Path) -> int:
 
 @pytest.fixture
 def run_dir(folder: Path) -> Path:
-    """A finished run of the user's class, as another session finds it: the module is not imported."""
+    """A finished run of another user's class, as a new session finds it: the module is not imported."""
     result = gdi.train(own_config(), folder / "run")
+    (result.run_dir / ".seal").unlink()
     sys.modules.pop(NAME)
     (folder / "imports").unlink()
     return result.run_dir

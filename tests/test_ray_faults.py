@@ -122,7 +122,7 @@ def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_ta
 
         watcher = threading.Thread(target=stop_when_saved)
         watcher.start()
-        assert main([*argv, "--resume", *more]) == 0
+        assert main([*argv, "--resume", *more]) == 128 + signal.SIGTERM
         watcher.join()
         assert newest(folder)["system"]["steps"] > before
         return capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
@@ -16,10 +17,11 @@ from gdi.presets import make_config
 from gdi.report.console import NullConsole
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.events import Sink, SinkList
-from gdi.runtime.folder import CHECKPOINTS, default_run_dir, read_config
+from gdi.runtime.folder import CHECKPOINTS, CONFIG, config_hash, default_run_dir, read_config
 from gdi.runtime.local import build
 from gdi.runtime.run import System
 from gdi.runtime.session import Session, TrainResult
+from gdi.runtime.tree import loading
 
 __all__ = ["Agent", "ClosableSink", "TrainResult", "load", "train"]
 
@@ -92,15 +94,21 @@ def load(
 ) -> Agent:
     """Load the agent of a run from its newest checkpoint, or with ``best`` from the best-evaluated one.
 
+    ``warn`` receives what is wrong with the folder but does not prevent loading; by default it is a Python warning.
     A run with your own controller or algorithm names its class. Pass that class in ``classes``, or set ``trust`` to
     import every module that the folder names. If the environment was given as a Python object, pass it in ``env``.
     """
     folder = Path(run_dir)
+    tell = warn or (lambda text: warnings.warn(text, stacklevel=3))
     config = validate(read_config(folder, classes=classes, trust=trust))
     if env is not None:
         config = _with_env(config, env)
-    store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, warn or (lambda text: None))
+    store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, tell)
     state = store.best() if best else store.newest(replay=False)
     if state is None:
         raise UserError(f"{folder} has no checkpoint yet: let it train a little longer.")
-    return Agent(config, state, seed)
+    with loading(str(folder)):
+        agent = Agent(config, state, seed)
+    if store.facts.config not in (None, config_hash(folder)):
+        tell(f"{folder / CONFIG} was changed after its checkpoint was written: the agent may play otherwise.")
+    return agent

@@ -1,4 +1,4 @@
-"""Errors that end a run with one clear line instead of a traceback: bad input, and diverged training."""
+"""Errors that end a run with one clear line instead of a traceback: bad input, a full disk, diverged training."""
 
 from __future__ import annotations
 
@@ -43,6 +43,18 @@ class EnvironmentFaultError(RuntimeError):
 
     def __str__(self) -> str:
         return str(self.fault)
+
+
+class StorageError(RuntimeError):
+    """A run folder that cannot be written or is gone. The message is one line; what was saved before stays."""
+
+
+class SignalStop(Exception):
+    """A command that a signal stopped, after everything was saved and printed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 # The earlier name, for code that catches it.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 from gdi.config import Config, check_types
 from gdi.errors import UserError
@@ -11,6 +13,12 @@ from gdi.errors import UserError
 @dataclass(frozen=True)
 class PlacementConfig:
     """Processes of a run on Ray and their resources. A run may be resumed with a different placement."""
+
+    at_most: ClassVar[Mapping[str, float]] = {
+        **{"actors": 10**5, "envs_per_actor": 65_536, "learners": 1_024, "queue_windows": 10**4},
+        **{"actor_cpus": 4_096, "learner_cpus": 4_096, "evaluator_cpus": 4_096},
+        **{"actor_gpus": 1_024, "learner_gpus": 1_024, "evaluator_gpus": 1_024},
+    }
 
     actors: int = 1
     """Number of actors, each a process with separate environments. It may change during a run (gdi actors)."""
@@ -32,6 +40,8 @@ class PlacementConfig:
     """Number of GPUs for the evaluator."""
     queue_windows: int = 2
     """Number of windows that an actor may be ahead of the learner, with the one it plays. Then it pauses."""
+    insecure: bool = False
+    """Let a Ray that this run starts listen on all interfaces, without a token if its version has none."""
     lockstep: bool = False
     """Let one actor and the learner take turns, for exactly the same run as the local runtime. It is slow."""
     hang_seconds: float = 300.0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from gdi.cli.parsing import OneLineParser, whole_number
+from gdi.cli.parsing import OneLineParser, path_argument, whole_number
 from gdi.errors import UserError
 
 
@@ -15,7 +13,9 @@ def run(argv: list[str]) -> int:
         description="Change the number of actors of a run on Ray while it runs. New actors start when the cluster has "
         "room for them. Actors that leave deliver their current window first.",
     )
-    parser.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder of the run, where gdi train was started")
+    parser.add_argument(
+        "run_dir", type=path_argument, metavar="RUN_DIR", help="folder of the run, where gdi train was started"
+    )
     parser.add_argument("actors", type=whole_number, metavar="N", help="number of actors to run")
     args = parser.parse_args(argv)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 
-from gdi.cli.parsing import JSON_HELP, OneLineParser, shorten, whole_number
+from gdi.cli.parsing import JSON_HELP, OneLineParser, path_argument, shorten, whole_number
 from gdi.errors import DivergenceError, UserError
 
 
@@ -22,7 +21,7 @@ def parse_index(text: str) -> tuple[float, ...]:
 def run(argv: list[str]) -> int:
     """Play evaluation episodes with a trained agent, and print its scores."""
     parser = OneLineParser(prog="gdi evaluate", description="Play evaluation episodes with a trained agent.")
-    parser.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder of a training run")
+    parser.add_argument("run_dir", type=path_argument, metavar="RUN_DIR", help="folder of a training run")
     parser.add_argument("--episodes", type=whole_number, default=32, help="number of episodes to play (default: 32)")
     parser.add_argument(
         "--seed", type=whole_number, default=0, help="seed for the environments and actions (default: 0)"
@@ -40,7 +39,7 @@ def run(argv: list[str]) -> int:
         "--greedy", action="store_true", help="play the most probable action, instead of drawing one from the policy"
     )
     parser.add_argument("--trust", action="store_true", help="import the modules that the run folder names")
-    parser.add_argument("--video", type=Path, help="also record an episode to this mp4 file, which must be new")
+    parser.add_argument("--video", type=path_argument, help="also record an episode to this new mp4 file")
     parser.add_argument("--video-episodes", type=whole_number, help="number of episodes in the video (default: 1)")
     parser.add_argument(
         "--scores-anyway",

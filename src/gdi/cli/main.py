@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from importlib import import_module
 
 from gdi import __version__
-from gdi.errors import EnvironmentFaultError, UserError, did_you_mean
+from gdi.cli.parsing import printable
+from gdi.errors import EnvironmentFaultError, SignalStop, UserError, did_you_mean
 
 # Modules are imported lazily, because `gdi scores` and `gdi theory` must start without torch.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -50,8 +52,23 @@ def run_command(argv: list[str]) -> int:
     return code
 
 
+def _end_by(number: int, *, is_process: bool) -> int:
+    """End the process by the signal that stopped its command.
+
+    A shell ends a loop of commands only if a signal ended one of them. An exit code is not enough. If the process does
+    more than this command, return the exit code that a shell reports for the signal.
+    """
+    if is_process:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    return 128 + number
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Run one command and return its exit code, which is 2 for bad input, explained in one line on stderr."""
+    """Run one command and return its exit code, which is 2 for bad input, explained in one line on stderr.
+
+    Without ``argv`` the command is that of this process, which a signal may end.
+    """
     try:
         try:
             return run_command(sys.argv[1:] if argv is None else argv)
@@ -59,14 +76,16 @@ def main(argv: list[str] | None = None) -> int:
             if sys.stdout is not None:  # it is None when the shell closed it
                 sys.stdout.flush()  # a closed pipe must raise here, not when the interpreter exits
     except UserError as error:
-        print(f"gdi: error: {error}", file=sys.stderr)
+        print(f"gdi: error: {printable(str(error))}", file=sys.stderr)
         return 2
     except EnvironmentFaultError as error:
         print(f"{error.fault.trace}gdi: stopped: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("gdi: interrupted", file=sys.stderr)
-        return 130
+        return _end_by(signal.SIGINT, is_process=argv is None)
+    except SignalStop as stop:
+        return _end_by(stop.number, is_process=argv is None)
     except BrokenPipeError:
         # The reader of the output, such as `head`, is gone. Leave quietly, as other Unix tools do.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import re
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from gdi.errors import UserError, fold, suggestion
@@ -17,6 +19,8 @@ T = TypeVar("T")
 JSON_HELP = "print a single JSON object to stdout and nothing else"
 # The largest whole number that an option takes: what 64 bits hold.
 LARGEST = 2**63 - 1
+# The longest name of a file on the usual file systems.
+LONGEST_NAME = 255
 # Names less alike than this are not suggested.
 NEAR = 0.78
 # A message names at most this many options.
@@ -60,6 +64,22 @@ def whole_number(text: str) -> int:
     if abs(value) > LARGEST:
         raise argparse.ArgumentTypeError(f"{shown!r} is too large: the limit is {LARGEST}")
     return value
+
+
+def path_argument(text: str) -> Path:
+    """Parse the path of a file or a folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("is empty: give a path")
+    if "\0" in text or any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(text).parts):
+        raise argparse.ArgumentTypeError(
+            f"{shorten(text)!r} cannot be a run folder or a file: a name has at most {LONGEST_NAME} bytes"
+        )
+    return Path(text)
+
+
+def printable(text: str) -> str:
+    """Return a text in which characters that steer a terminal, or that no encoding has, are written as codes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
 def shorten(text: str, most: int = 60) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdi.cli.parsing import JSON_HELP, OneLineParser, whole_number
+from gdi.cli.parsing import JSON_HELP, OneLineParser, path_argument, whole_number
 from gdi.envs.base import Beside
 from gdi.envs.protocols import PROTOCOLS
 from gdi.errors import UserError, did_you_mean
@@ -60,7 +60,7 @@ def make_parser() -> OneLineParser:
     )
     parser.add_argument("what", metavar="RUN_OR_GAME", help="folder of a training run, or one of the 57 Atari games")
     parser.add_argument(
-        "--video", type=Path, help="mp4 file to write, which must be new (default for a game: GAME-seedN.mp4)"
+        "--video", type=path_argument, help="mp4 file to write, which must be new (default for a game: GAME-seedN.mp4)"
     )
     parser.add_argument("--seed", type=whole_number, default=0, help="seed for the game and the actions (default: 0)")
     parser.add_argument("--episodes", type=whole_number, help="of a run: number of episodes to play (default: 1)")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from gdi.cli.parsing import OneLineParser, shorten, whole_number
+from gdi.cli.parsing import OneLineParser, path_argument, shorten, whole_number
 from gdi.errors import UserError, did_you_mean, install_hint
 from gdi.scores.tables import FORMATS, Table, check_format, parse_frames, render
 
@@ -95,7 +95,7 @@ def _output_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"output format: {', '.join(FORMATS)} (default: table)",
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="file to write (default: the screen)")
+    parser.add_argument("--out", type=path_argument, metavar="FILE", help="file to write (default: the screen)")
 
 
 def _judge(argv: list[str]) -> int:
@@ -201,7 +201,7 @@ def _figures(argv: list[str]) -> int:
         metavar="FILE",
         help="score files or run folders to draw next to the published agents",
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the figures")
+    parser.add_argument("--out", type=path_argument, metavar="DIR", help="folder for the figures")
     parser.add_argument(
         "--against",
         default="all",

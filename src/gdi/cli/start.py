@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from gdi.config import Config, validate
+from gdi.config import Config, module_of, validate
 from gdi.envs.names import canonical_env_id
 from gdi.errors import UserError
 from gdi.presets import DEFAULT_PRESET, make_config
@@ -38,10 +38,10 @@ def read_stored(args: argparse.Namespace) -> Config | None:
         if args.resume:
             raise UserError("--resume needs a run to continue: add --run-dir with its folder.")
         return None
-    from gdi.runtime.folder import CONFIG, read_config
+    from gdi.runtime.folder import CONFIG, holds_run, read_config
 
-    if args.resume and folder.is_dir() and any(folder.iterdir()):
-        return validate(read_config(folder, trust=args.trust))
+    if args.resume and holds_run(folder):
+        return validate(read_config(folder, modules=[module_of(args.env or "")], trust=args.trust))
     if args.env is not None:
         return None
     if (folder / CONFIG).is_file():

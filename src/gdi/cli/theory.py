@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -13,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from gdi.cli.parsing import JSON_HELP, OneLineParser, whole_number
+from gdi.cli.parsing import JSON_HELP, OneLineParser, path_argument, whole_number
 from gdi.cli.printing import report_console
 from gdi.errors import UserError
 from gdi.theory.measures import TOLERANCE
@@ -35,7 +34,10 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--seed", type=whole_number, default=0, metavar="S", help="seed for the instances (default: 0)")
     parser.add_argument("--json", action="store_true", help=JSON_HELP)
     parser.add_argument(
-        "--figures", type=Path, metavar="DIR", help="also draw the figures to this folder, which needs matplotlib"
+        "--figures",
+        type=path_argument,
+        metavar="DIR",
+        help="also draw the figures to this folder, which needs matplotlib",
     )
     args = parser.parse_args(argv)
     if args.trials < 1:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from gdi.cli.help import HelpFormatter, add_help_options, add_short_options, print_help, wants_help, without_help
 from gdi.cli.outcome import PatientConsole, print_outcome, resume_command
-from gdi.cli.parsing import JSON_HELP, OneLineParser, parse_fields, unknown_argument, whole_number
+from gdi.cli.parsing import JSON_HELP, OneLineParser, parse_fields, path_argument, unknown_argument, whole_number
 from gdi.cli.refusals import refuse_environment, refuse_other_kind, refuse_placement, refuse_unfit_learner
 from gdi.cli.settings import (
     RENAMED,
@@ -26,7 +26,7 @@ from gdi.cli.settings import (
 )
 from gdi.cli.start import starting_config
 from gdi.config import SECTIONS, Config, validate
-from gdi.errors import UserError
+from gdi.errors import DivergenceError, EnvironmentFaultError, SignalStop, StorageError, UserError
 from gdi.placement import PlacementConfig
 from gdi.presets import DEFAULT_PRESET, PRESETS, SCALES, make_config
 
@@ -94,7 +94,7 @@ def make_parser(shown: Config | None = None, everything: bool = True) -> OneLine
     )
     parser.add_argument(
         "--run-dir",
-        type=Path,
+        type=path_argument,
         metavar="DIR",
         help="folder for the config, logs and checkpoints (default: a new one under runs/)",
     )
@@ -178,7 +178,6 @@ def run(argv: list[str]) -> int:
     config = choice.config
 
     from gdi.api import train
-    from gdi.errors import DivergenceError, EnvironmentFaultError
     from gdi.report.console import LiveConsole
     from gdi.runtime.exceptions import StallError
     from gdi.runtime.folder import default_run_dir
@@ -206,6 +205,9 @@ def run(argv: list[str]) -> int:
         told = f"{error}. The run is saved, with the traceback in {folder / FAULTS}. Continue with: {again}"
         print(f"gdi: stopped: {told}", file=sys.stderr)
         return 1
+    except StorageError as error:
+        print(f"gdi: stopped: {error}", file=sys.stderr)
+        return 1
     except StallError as error:
         print(f"gdi: stopped: {error}", file=sys.stderr)
         if folder.is_dir():
@@ -215,6 +217,8 @@ def run(argv: list[str]) -> int:
         console.close()
     if choice.json:
         print(json.dumps(result.to_dict()))
-        return 0
-    print_outcome(result, config, again, was_finished=console.was_finished)
+    else:
+        print_outcome(result, config, again, was_finished=console.was_finished)
+    if result.stopped_by is not None:
+        raise SignalStop(result.stopped_by)
     return 0

@@ -19,12 +19,13 @@ from gdi.config.dqn import DQNConfig
 from gdi.config.env import EnvConfig
 from gdi.config.impala import IMPALAConfig
 from gdi.config.index_space import AxisConfig, EpsilonSpace, GDISpace, SoftmaxSpace, SpaceConfig, axes_of
-from gdi.config.json import KIND_SECTIONS, config_from_json, config_to_json, kinds, own_classes
+from gdi.config.json import KIND_SECTIONS, config_from_json, config_to_json, kinds, own_classes, own_modules
 from gdi.config.learner import GDIConfig, LearnerConfig
 from gdi.config.network import NetworkConfig
 from gdi.config.optimizer import AdamWConfig, OptimizerConfig, RMSPropConfig, planned_warmup_updates
 from gdi.config.ppo import PPOConfig
 from gdi.config.run import EvaluationConfig, RunConfig
+from gdi.config.trust import Trust, module_of
 from gdi.config.upgrade import MOVED
 from gdi.config.validate import check_types, validate
 from gdi.config.whole import SECTIONS, Config, differences, kind_of
@@ -59,6 +60,7 @@ __all__ = [
     "SoftmaxSpace",
     "SpaceConfig",
     "TileBanditConfig",
+    "Trust",
     "UniformConfig",
     "axes_of",
     "check_types",
@@ -67,7 +69,9 @@ __all__ = [
     "differences",
     "kind_of",
     "kinds",
+    "module_of",
     "own_classes",
+    "own_modules",
     "planned_warmup_updates",
     "validate",
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from gdi.config.checks import not_negative, positive
+from gdi.config.checks import MAX_BLOCKS, not_negative, positive
 
 if TYPE_CHECKING:
     from gdi.config.whole import Config
@@ -17,6 +17,10 @@ class TileBanditConfig:
     """Ensemble of tile bandits, a controller (E) that learns from episode returns (alg:bva)."""
 
     kind: ClassVar[str] = "tile-bandit"
+    at_most: ClassVar[Mapping[str, float]] = {
+        **{"num_bandits": 1_000, "num_candidates": 1_000},
+        **{"tile_widths": MAX_BLOCKS, "tile_offset_high": MAX_BLOCKS},
+    }
     searches: ClassVar[bool] = True
 
     num_bandits: int = 7

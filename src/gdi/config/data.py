@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -22,6 +22,10 @@ class ExactReplayConfig:
     """Replay that trains on each sequence exactly ``replay`` times and then drops it."""
 
     kind: ClassVar[str] = "exact"
+    at_most: ClassVar[Mapping[str, float]] = {
+        **{"batch_size_sequences": 10**6, "burn_in_steps": 10**5, "sequence_steps": 10**5, "slice_steps": 10**5},
+        **{"replay": 10**4, "replay_span_windows": 10**4},
+    }
 
     batch_size_sequences: int = 64
     """Number of sequences per update. Table H "Batch size"."""
@@ -102,6 +106,10 @@ class SampledReplayConfig:
     """A long memory: each update draws slices uniformly, as DQN does."""
 
     kind: ClassVar[str] = "sampled"
+    at_most: ClassVar[Mapping[str, float]] = {
+        **{"capacity_transitions": 10**10, "batch_size_sequences": 10**6, "sequence_steps": 10**5},
+        **{"slice_steps": 10**5, "updates": 10**4},
+    }
     burn_in_steps: ClassVar[int] = 0
 
     capacity_transitions: int = 1_000_000

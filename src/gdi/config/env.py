@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from gdi.config.checks import not_negative, positive
 from gdi.errors import UserError
@@ -25,6 +25,8 @@ OWN_FAMILIES = ("ALE", "MinAtar", "Toy")
 @dataclass(frozen=True)
 class EnvConfig:
     """The environment, and how many copies of it are stepped together."""
+
+    at_most: ClassVar[Mapping[str, float]] = {"num_envs": 65_536, "max_episode_steps": 10**9}
 
     id: str = ""
     """Id of the environment, such as CartPole-v1, MinAtar/Breakout-v0, ALE/Pong-v5 or my_env.py:MyEnv. The option is

@@ -1,8 +1,7 @@
 """Conversion of a config to JSON and back.
 
-A section with kinds names its kind, and a user's own kind is written as ``module:Class``. This module does not import a
-class only because a run folder names it, because that would execute code of unknown origin. The caller passes the class
-(``classes``), or allows the import (``trust``).
+A section with kinds names its kind, and a user's own kind is written as ``module:Class``. Reading a file imports no
+module only because the file names it: that would run code of unknown origin. ``config.trust`` decides.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from importlib import import_module
 from typing import Any, get_args, get_type_hints
 
+from gdi.config.trust import Trust, module_of
 from gdi.config.upgrade import FORMAT, upgrade
 from gdi.config.whole import SECTIONS, Config, kind_of
 from gdi.errors import UserError, did_you_mean
@@ -30,27 +30,36 @@ def config_to_json(config: Config) -> str:
     return json.dumps({"format": FORMAT, **data}, indent=2) + "\n"
 
 
-def config_from_json(text: str, *, classes: Iterable[type] = (), trust: bool = False) -> Config:
+def config_from_json(
+    text: str, *, classes: Iterable[type] = (), modules: Iterable[str] = (), trust: bool = False
+) -> Config:
     """Read a config from the JSON of this format or an earlier one.
 
-    An unknown or missing field is an error and does not get a default. ``classes`` are the caller's own kinds, and
-    ``trust`` imports every module that the text names.
+    An unknown or missing field is an error and does not get a default. ``classes`` are the caller's own kinds,
+    ``modules`` are those that the text may name, and ``trust`` allows every module.
     """
+    allowed = Trust.of(classes, modules, everything=trust)
     try:
         data = upgrade(json.loads(text))
     except RecursionError:
         raise UserError("config.json is nested too deeply: the file is damaged.") from None
     if isinstance(data, dict):
         data = {name: value for name, value in data.items() if name != "format"}
-        own = {f"{cls.__module__}:{cls.__qualname__}": cls for cls in classes}
         for name in KIND_SECTIONS:
             if name in data and not isinstance(data[name], dict):
                 raise UserError(f"config.json: {name}. must be an object.")
             if name in data:
-                data[name] = _section(name, dict(data[name]), own, trust)
+                data[name] = _section(name, dict(data[name]), allowed)
     config = _build(Config, data, "")
     assert isinstance(config, Config)
+    if isinstance(config.env.id, str):
+        allowed.require_environment(config.env.id)
     return config
+
+
+def own_modules(config: Config) -> set[str]:
+    """Return the modules outside gdi that a config names: of its environment, and of its own kinds."""
+    return {cls.__module__ for cls in own_classes(config)} | ({module_of(config.env.id)} - {""})
 
 
 def kinds(section: str) -> dict[str, type[Any]]:
@@ -65,13 +74,13 @@ def own_classes(config: Config) -> list[type]:
     return [cls for cls in found if cls.__module__.partition(".")[0] != "gdi"]
 
 
-def _section(name: str, data: dict[str, Any], own: dict[str, type], trust: bool) -> Any:
+def _section(name: str, data: dict[str, Any], allowed: Trust) -> Any:
     kind = data.pop("kind", None)
     if not isinstance(kind, str):
         raise UserError(f"config.json: {name} has no kind; the file is damaged.")
-    cls = kinds(name).get(kind) or own.get(kind)
+    cls = kinds(name).get(kind) or allowed.classes.get(kind)
     if cls is None and ":" in kind:
-        cls = _import_class(name, kind, trust)
+        cls = _import_class(name, kind, allowed)
     if cls is None:
         known = kinds(name)
         raise UserError(
@@ -80,13 +89,9 @@ def _section(name: str, data: dict[str, Any], own: dict[str, type], trust: bool)
     return _build(cls, data, f"{name}.")
 
 
-def _import_class(name: str, kind: str, trust: bool) -> type[Any]:
+def _import_class(name: str, kind: str, allowed: Trust) -> type[Any]:
     module, _, path = kind.partition(":")
-    if not trust:
-        raise UserError(
-            f"config.json: {name} is the class {path} of the module {module}, which is not part of gdi. Opening it "
-            "runs that module's code: say --trust (in Python trust=True, or pass the class) if you trust its source."
-        )
+    allowed.require(name, f"the class {path}", module)
     try:
         found: Any = import_module(module)
         for part in path.split("."):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from gdi.config.checks import not_negative, positive
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class NetworkConfig:
     """Torso, recurrent core and families of parameters (Equ: i3 casa equ, Equ: h3 casa equ)."""
+
+    at_most: ClassVar[Mapping[str, float]] = {"hidden_units": 8_192, "lstm_units": 4_096}
 
     torso: Literal["auto", "mlp", "minatar", "nature", "impala-shallow", "impala-deep"] = "impala-deep"
     """Encoder of one observation; auto chooses by the shape of the observation. Table H "Backbone"."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from gdi.config.checks import not_negative, positive
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class EvaluationConfig:
     """Evaluation in separate environments."""
+
+    at_most: ClassVar[Mapping[str, float]] = {"episodes": 10**6}
 
     every_steps: int = 1_000_000
     """Training steps between two evaluations. The last one is at the end."""
@@ -42,6 +44,8 @@ class EvaluationConfig:
 @dataclass(frozen=True)
 class RunConfig:
     """Logging, checkpoints and hardware."""
+
+    at_most: ClassVar[Mapping[str, float]] = {"keep_checkpoints": 10**6, "threads": 4_096, "workers": 1_024}
 
     log_every_steps: int = 100_000
     """Training steps between two lines of metrics."""

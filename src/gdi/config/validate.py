@@ -15,8 +15,9 @@ from gdi.errors import UserError
 
 # In these fields, infinity means "no limit".
 UNLIMITED_FIELDS = ("rho_bar", "c_bar", "clip_norm", "hang_seconds", "stall_seconds")
-# The largest whole number of a field: what 64 bits hold.
-LARGEST = 2**63 - 1
+# The largest value of a number whose dataclass says no other in ``at_most``. Larger ones are slips, or exhaust memory.
+LARGEST_WHOLE, LARGEST_FLOAT = 10**12, 1_000_000_000
+LARGEST_OF = {"seed": 2**63 - 1, "learning_rate": 1e30}  # a float32 holds this rate
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 
@@ -64,6 +65,19 @@ def check_types(section: Any, prefix: str) -> None:
             raise UserError(f"{name} must be a config dataclass, not {shown(value)}.")
         else:
             _check_value(value, kind, name, may_be_infinite=f.name in UNLIMITED_FIELDS)
+            _check_size(value, name, f.name, getattr(type(section), "at_most", {}).get(f.name))
+
+
+def _check_size(value: Any, name: str, field: str, most: float | None) -> None:
+    """Check that no number is larger than ``most``, the bound of a size, or than the default for its type."""
+    for item in value if isinstance(value, tuple) else (value,):
+        if isinstance(item, bool) or not isinstance(item, (int, float)) or item == math.inf:
+            continue
+        limit = most or LARGEST_OF.get(field) or (LARGEST_WHOLE if isinstance(item, int) else LARGEST_FLOAT)
+        if abs(item) > limit:
+            why = ": more does not fit in memory, or takes forever" if most else ""
+            text = f"{limit:,}" if isinstance(limit, int) else f"{limit:,g}"
+            raise UserError(f"{name} must be at most {text}, not {shown(item)}{why}.")
 
 
 def _check_value(value: Any, kind: Any, name: str, *, may_be_infinite: bool) -> None:
@@ -79,7 +93,7 @@ def _check_value(value: Any, kind: Any, name: str, *, may_be_infinite: bool) -> 
             item, (int, float) if inner is float else inner
         ):
             raise UserError(f"{name} must be of type {inner.__name__}, not {shown(item)}.")
-        elif isinstance(item, int) and abs(item) > LARGEST:
-            raise UserError(f"{name} must be at most {LARGEST}, not {shown(item)}.")
-        elif inner is float and not (math.isfinite(item) or (item == math.inf and may_be_infinite)):
+        elif inner is float and not (
+            isinstance(item, int) or math.isfinite(item) or (item == math.inf and may_be_infinite)
+        ):
             raise UserError(f"{name} must be a finite number, not {item!r}.")

@@ -106,6 +106,9 @@ class MultiplicativeWeights:
         }
 
     def load_state_dict(self, state: State) -> None:
+        for axis, log_p in zip(self._space.axes, self._log_p, strict=True):
+            if len(state["log_p"][axis.name]) != len(log_p):
+                raise ValueError(f"{axis.name} has {len(state['log_p'][axis.name])} blocks, not {len(log_p)}")
         self._rng.bit_generator.state = state["rng"]
         self._log_p = [np.array(state["log_p"][axis.name]) for axis in self._space.axes]
         self._counts = [np.array(state["counts"][axis.name]) for axis in self._space.axes]

@@ -126,6 +126,8 @@ class TileBandit:
         }
 
     def load_state_dict(self, state: State) -> None:
+        if len(state["tile_of_block"]) != len(self.tile_of_block):
+            raise ValueError(f"a bandit has {len(state['tile_of_block'])} blocks, not {len(self.tile_of_block)}")
         self.mode = state["mode"]
         self.learning_rate = float(state["learning_rate"])
         self.tile_of_block = np.array(state["tile_of_block"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+
 import torch
 from torch import Tensor
 from torch import distributed as dist
@@ -13,6 +16,18 @@ class LearnerGroupError(RuntimeError):
     """The loss of another learner of the group."""
 
 
+def _meeting_point(address: str, rank: int, size: int) -> dist.Store:
+    """Return the store at which the learners meet. On the loopback, nothing of it is open to other machines."""
+    host, _, port = address.rpartition(":")
+    is_local = host.startswith("127.")
+    if is_local:
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    if not (is_local and rank == 0):
+        return dist.TCPStore(host, int(port), size, is_master=rank == 0)
+    listener = socket.create_server((host, int(port)))
+    return dist.TCPStore(host, int(port), size, is_master=True, master_listen_fd=listener.detach())
+
+
 class LearnerGroup:
     """Sums over all learners of a run by torch.distributed, with NCCL between GPUs and Gloo between CPUs.
 
@@ -22,7 +37,7 @@ class LearnerGroup:
 
     def __init__(self, address: str, rank: int, size: int, device: torch.device) -> None:
         backend = "nccl" if device.type == "cuda" else "gloo"
-        dist.init_process_group(backend, f"tcp://{address}", rank=rank, world_size=size)
+        dist.init_process_group(backend, store=_meeting_point(address, rank, size), rank=rank, world_size=size)
         self.rank, self.size = rank, size
         self._device = device
 

@@ -1,8 +1,8 @@
 """Checkpoints: atomic, checksummed, and read without executing anything.
 
 A checkpoint is a folder ``step-<steps>-update-<updates>``. ``tensors.safetensors`` holds all arrays, ``state.json`` the
-rest with references to the arrays, and ``manifest.json`` the SHA-256 of both. A sampled replay adds a file per slot,
-which later checkpoints link. The manifest has their SHA-256 as well.
+rest with references to the arrays, and ``manifest.json`` the SHA-256 of both (``runtime.manifest``). A sampled replay
+adds a file per slot, which later checkpoints link. The manifest has their SHA-256 as well.
 
 The folder is written under another name, synced to disk and renamed, so a folder under its final name is complete.
 ``best.json`` names the checkpoint with the best evaluation.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -26,17 +27,25 @@ from safetensors.numpy import load_file, save_file
 from gdi.data import SavedFiles
 from gdi.data.slot_files import is_slot_name
 from gdi.errors import UserError
+from gdi.runtime.manifest import (
+    MANIFEST,
+    STATE,
+    TENSORS,
+    CorruptCheckpointError,
+    Facts,
+    read_facts,
+    read_manifest,
+)
+from gdi.runtime.storage import open_regular, read_json, replace_file
 from gdi.runtime.upgrade import FORMAT, upgrade_state
 from gdi.types import State
 
-TENSORS, STATE, MANIFEST, BEST = "tensors.safetensors", "state.json", "manifest.json", "best.json"
+BEST = "best.json"
 REFERENCE = "__tensor__"
+# The names that a run gives to its checkpoints. Other folders, such as a copy made by hand, are not its own.
+NAME = re.compile(r"step-\d{12}-update-\d{9}(-\d{3,})?")
 # save_replay(folder, before) writes the replay's files into a folder, or links those of an earlier checkpoint.
 SaveReplay = Callable[[Path, "SavedFiles | None"], SavedFiles]
-
-
-class CorruptCheckpointError(Exception):
-    """A folder that is not a complete checkpoint; the message says why."""
 
 
 def flatten(tree: Any, path: str, tensors: dict[str, Any]) -> Any:
@@ -80,13 +89,18 @@ def _sync(path: Path) -> None:
 
 def _digest(path: Path) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with os.fdopen(open_regular(path), "rb") as file:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
 
 
-def write_checkpoint(folder: Path, state: State, save_files: Callable[[Path], SavedFiles] | None = None) -> None:
+def write_checkpoint(
+    folder: Path,
+    state: State,
+    save_files: Callable[[Path], SavedFiles] | None = None,
+    facts: Facts | None = None,
+) -> None:
     """Write ``folder``, which must not exist, completely or not at all; ``save_files`` adds those of the replay."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
@@ -97,7 +111,8 @@ def write_checkpoint(folder: Path, state: State, save_files: Callable[[Path], Sa
     (part / STATE).write_text(json.dumps(skeleton))
     files = {} if save_files is None else save_files(part).sha256
     digests = {**{name: _digest(part / name) for name in (TENSORS, STATE)}, **files}
-    (part / MANIFEST).write_text(json.dumps({"format": FORMAT, "sha256": digests}, indent=2))
+    known = {} if facts is None else facts._asdict()
+    (part / MANIFEST).write_text(json.dumps({"format": FORMAT, "sha256": digests, **known}, indent=2))
     for name in (TENSORS, STATE, MANIFEST):
         _sync(part / name)
     _sync(part)
@@ -117,21 +132,18 @@ def read_checkpoint(folder: Path, *, replay: bool = True) -> State:
     An agent needs no replay: without ``replay`` its files are not read.
     """
     try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-        found = manifest.get("format")
-        if not isinstance(found, int) or found < 1:
-            raise CorruptCheckpointError(f"format {found!r} is not valid")
-        if found > FORMAT:
-            raise UserError(f"{folder} has format {found}, and this version of gdi reads up to {FORMAT}: update gdi.")
+        manifest = read_manifest(folder)
         for name, digest in manifest["sha256"].items():
             if is_slot_name(name) and not replay:
                 continue
             if not (name in (TENSORS, STATE) or is_slot_name(name)) or _digest(folder / name) != digest:
                 raise CorruptCheckpointError(f"{name} does not match its checksum")
-        skeleton = json.loads((folder / STATE).read_text())
-        state = upgrade_state(unflatten(skeleton, load_file(folder / TENSORS)), found)
-    except (FileNotFoundError, ValueError, KeyError, AttributeError, SafetensorError) as error:
+        skeleton = read_json(folder / STATE)
+        state = upgrade_state(unflatten(skeleton, load_file(folder / TENSORS)), manifest["format"])
+    except (FileNotFoundError, ValueError, KeyError, AttributeError, TypeError, SafetensorError) as error:
         raise CorruptCheckpointError(f"{type(error).__name__}: {error}") from error
+    except RecursionError:
+        raise CorruptCheckpointError(f"{STATE} is nested too deeply") from None
     # The disk or its permissions are at fault, not the checkpoint, which may become readable again.
     except OSError as error:
         raise UserError(f"{folder} cannot be read: {error.strerror or error}.") from None
@@ -147,42 +159,50 @@ class CheckpointStore:
         self._warn = warn
         self.protected: Path | None = None  # kept even if it is old, because it is being evaluated
         self.replay: SavedFiles | None = None  # the replay's files in the checkpoint that was read or written last
+        self.facts = Facts()  # of the checkpoint that was read last
 
     def _all(self) -> list[Path]:
         """Return all checkpoints, the newest last."""
         return sorted(path for path in self._folder.glob("step-*") if path.is_dir())
 
     def save(
-        self, steps: int, updates: int, state: State, *, best: bool = False, save_replay: SaveReplay | None = None
+        self,
+        steps: int,
+        updates: int,
+        state: State,
+        *,
+        best: bool = False,
+        save_replay: SaveReplay | None = None,
+        facts: Facts | None = None,
     ) -> Path:
         """Write a checkpoint and remove old ones; ``save_replay`` writes or links the replay's files."""
         path = self._new_folder(f"step-{steps:012d}-update-{updates:09d}")
         self._remove_partial()
         before = self.replay
-        write_checkpoint(path, state, None if save_replay is None else lambda part: save_replay(part, before))
+        try:
+            write_checkpoint(
+                path, state, None if save_replay is None else lambda part: save_replay(part, before), facts
+            )
+        except BaseException:
+            self._remove_partial()  # so that a full disk has room again
+            raise
         self.replay = replay_files(path)
         if best:
             self.mark_best(path)
-        best_name = self._best_name()
-        for old in self._all()[: -self._keep]:
-            # The new checkpoint is not always among the last. A skipped, damaged checkpoint may have a later name.
-            if old.name != best_name and old not in (path, self.protected):
-                shutil.rmtree(old)
+        self._prune(path)
         return path
 
     def mark_best(self, path: Path) -> None:
         """Record this checkpoint as the one with the best evaluation so far."""
-        part = self._folder / f".{BEST}.part"
-        part.write_text(json.dumps({"checkpoint": path.name}))
-        _sync(part)
-        os.replace(part, self._folder / BEST)
+        if path.is_dir():  # not if someone removed it during its evaluation
+            replace_file(self._folder / BEST, json.dumps({"checkpoint": path.name}).encode())
 
     def _new_folder(self, stem: str) -> Path:
         """Return a new folder next to existing ones of the same step.
 
         A resumed run that is stopped at once saves the same step again and must not overwrite it.
         """
-        same = sorted(path.name for path in self._folder.glob(f"{stem}*"))
+        same = sorted(path.name for path in self._folder.glob(f"{stem}*") if NAME.fullmatch(path.name))
         if not same:
             return self._folder / stem
         number = int(same[-1].removeprefix(stem).lstrip("-") or 1) + 1
@@ -191,17 +211,32 @@ class CheckpointStore:
     def _remove_partial(self) -> None:
         """Remove the partial checkpoints of a session that was killed while writing."""
         for part in self._folder.glob(".step-*.part"):
-            shutil.rmtree(part)
+            shutil.rmtree(part, ignore_errors=True)
 
     def _best_name(self) -> str | None:
+        """Return the name in ``best.json``, or None if there is none; ValueError says that it is damaged."""
         try:
-            name = json.loads((self._folder / BEST).read_text())["checkpoint"]
+            name = read_json(self._folder / BEST)["checkpoint"]
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError):
-            self._warn(f"{self._folder / BEST} is unreadable: the best checkpoint is unknown.")
-            return None
-        return str(name)
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            raise ValueError(f"{self._folder / BEST} is unreadable: the best checkpoint is unknown") from error
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise ValueError(f"{self._folder / BEST} names no checkpoint: the best one is unknown")
+        return name
+
+    def _prune(self, new: Path) -> None:
+        """Remove all but the newest checkpoints, the best one, and those in use."""
+        try:
+            best_name = self._best_name()
+        except ValueError as error:
+            self._warn(f"{error}.")
+            best_name = None
+        own = [path for path in self._all() if NAME.fullmatch(path.name)]
+        for old in own[: -self._keep]:
+            # The new checkpoint is not always among the last. A skipped, damaged checkpoint may have a later name.
+            if old.name != best_name and old not in (new, self.protected):
+                shutil.rmtree(old)
 
     def newest(self, *, replay: bool = True) -> State | None:
         """Return the newest complete checkpoint, or None if there never was one; warn about damaged ones."""
@@ -209,7 +244,7 @@ class CheckpointStore:
         for path in reversed(found):
             try:
                 state = read_checkpoint(path, replay=replay)
-                self.replay = replay_files(path)
+                self.replay, self.facts = replay_files(path), read_facts(path)
                 return state
             except CorruptCheckpointError as error:
                 self._warn(f"checkpoint {path.name} is damaged ({error}): trying the previous one.")
@@ -219,10 +254,15 @@ class CheckpointStore:
 
     def best(self) -> State:
         """Return the checkpoint with the best evaluation."""
-        name = self._best_name()
+        try:
+            name = self._best_name()
+        except ValueError as error:
+            raise UserError(f"{error}: leave out --best to use the newest one.") from None
         if name is None:
             raise UserError(f"{self._folder} has no best checkpoint yet: no evaluation has finished.")
         try:
-            return read_checkpoint(self._folder / name, replay=False)
+            state = read_checkpoint(self._folder / name, replay=False)
+            self.facts = read_facts(self._folder / name)
+            return state
         except CorruptCheckpointError as error:
             raise UserError(f"the best checkpoint {self._folder / name} is damaged: {error}.") from None

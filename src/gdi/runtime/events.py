@@ -28,9 +28,17 @@ class Sink(Protocol):
 class ResumableSink(Sink, Protocol):
     """A sink that a resumed run continues: it reports its position and can return to it."""
 
-    def position(self) -> State: ...
+    def position(self) -> tuple[State, dict[str, str]]:
+        """Return the position in each file, and the hash of each file up to it."""
+        ...
 
-    def rewind(self, position: State) -> None: ...
+    def rewind(self, position: State, digests: dict[str, str]) -> list[str]:
+        """Return to the position; return a text for each file that is damaged before it."""
+        ...
+
+    def restore(self) -> list[str]:
+        """Write the files again that are gone, and return their names."""
+        ...
 
 
 class SinkList:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from gdi.config import Config, config_from_json, config_to_json, differences, own_classes
+from gdi.config import Config, config_from_json, differences, own_classes, own_modules
 from gdi.errors import UserError
 from gdi.runtime.checkpoint import BEST
-from gdi.runtime.run_log import METRICS, read_metrics
+from gdi.runtime.events import Event
+from gdi.runtime.lock import LOCK
+from gdi.runtime.manifest import CorruptCheckpointError, read_facts
+from gdi.runtime.run_log import EPISODES, METRICS, NOTICES, TENSORBOARD, read_metrics
+from gdi.runtime.seal import SEAL, is_sealed, write_seal
+from gdi.runtime.storage import NO_ROOM, check_links, read_bytes, replace_file, storage_error, writing
 
 CONFIG, CHECKPOINTS = "config.json", "checkpoints"
+CHANGED = (
+    "cannot resume {}: config.json was changed since its newest checkpoint was written. Put the old one back, or start "
+    "a new run in another --run-dir."
+)
 
 
 def default_run_dir(config: Config) -> Path:
@@ -29,23 +40,41 @@ def default_run_dir(config: Config) -> Path:
     return path
 
 
-def read_config(run_dir: Path, *, classes: Iterable[type] = (), trust: bool = False) -> Config:
+def read_config(
+    run_dir: Path, *, classes: Iterable[type] = (), modules: Iterable[str] = (), trust: bool = False
+) -> Config:
     """Return the config that a run folder was created with.
 
-    A folder that names a class outside gdi is opened only if the caller passes that class or sets ``trust``.
+    A folder that names modules outside gdi is opened if this user made it here, if the caller names them too by
+    ``classes`` or ``modules``, or with ``trust``.
     """
     if not run_dir.is_dir():
         raise UserError(f"run folder {run_dir} does not exist.")
     try:
-        text = (run_dir / CONFIG).read_text(encoding="utf-8")
+        data = read_bytes(run_dir / CONFIG)
+        text = data.decode()
     except FileNotFoundError:
         raise UserError(f"{run_dir} is not a run folder: it has no {CONFIG}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{run_dir / CONFIG} cannot be read: {error}.") from None
     try:
-        return config_from_json(text, classes=classes, trust=trust)
+        trust = trust or is_sealed(run_dir, data)
+        return config_from_json(text, classes=classes, modules=modules, trust=trust)
     except (ValueError, TypeError) as error:
         raise UserError(f"{run_dir / CONFIG} cannot be read: {error}.") from None
+
+
+def config_hash(run_dir: Path) -> str:
+    """Return the SHA-256 of ``config.json`` as it is now."""
+    return hashlib.sha256(read_bytes(run_dir / CONFIG)).hexdigest()
+
+
+def is_config_changed(run_dir: Path) -> bool:
+    """Return True if ``config.json`` is not the one of the newest checkpoint whose manifest can be read."""
+    for path in sorted((run_dir / CHECKPOINTS).glob("step-*"), reverse=True):
+        with suppress(CorruptCheckpointError, UserError, ValueError, OSError):
+            return read_facts(path).config not in (None, config_hash(run_dir))
+    return False
 
 
 def has_lost_checkpoints(run_dir: Path, config: Config) -> bool:
@@ -57,47 +86,83 @@ def has_lost_checkpoints(run_dir: Path, config: Config) -> bool:
     folder = run_dir / CHECKPOINTS
     if any(folder.glob("step-*")):
         return False
-    if not folder.is_dir() or (folder / BEST).exists():
+    if (folder / BEST).exists():
         return True
-    if not (run_dir / METRICS).exists():
-        return False
-    due = {line["steps"] for line in read_metrics(run_dir, "train")}
+    due = {line.get("steps", 0) for line in logged(run_dir, "train")}
     return len({steps for steps in due if steps >= config.run.checkpoint_every_steps}) > 1 or bool(
-        read_metrics(run_dir, "evaluation")
+        logged(run_dir, "evaluation")
     )
 
 
-def prepare_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
-    """Create the run folder, or check that it can be resumed; return True if it is resumed.
+def logged(run_dir: Path, kind: str) -> list[Event]:
+    """Return the readable lines of one kind, and none if there is no log."""
+    return read_metrics(run_dir, kind) if (run_dir / METRICS).exists() else []
 
-    Nothing is overwritten.
+
+def is_untrained(run_dir: Path) -> bool:
+    """Return True if a run began in the folder, but nothing was trained and nothing else is there.
+
+    A full disk or a kill at the very start leaves such a folder.
     """
+    names = {path.name for path in run_dir.iterdir()}
+    begun = {CONFIG, f".{CONFIG}.part", LOCK, CHECKPOINTS}
+    if not names & begun or names - begun - {SEAL, METRICS, EPISODES, NOTICES, TENSORBOARD}:
+        return False
+    if (run_dir / CHECKPOINTS).is_dir() and any((run_dir / CHECKPOINTS).iterdir()):
+        return False
+    lines = {name: read_bytes(run_dir / name).count(b"\n") for name in {METRICS, EPISODES} & names}
+    return lines.get(METRICS, 0) == 0 and lines.get(EPISODES, 0) <= 1  # the header
+
+
+def holds_run(run_dir: Path) -> bool:
+    """Return True if the folder holds a run that can be continued, or anything else that must not be overwritten."""
+    if not (run_dir.is_dir() and any(run_dir.iterdir())):
+        return False
+    return (run_dir / CONFIG).exists() or not is_untrained(run_dir)
+
+
+def check_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
+    """Check that a run may start in the folder or continue there; return True if it continues. Write nothing."""
     try:
-        taken = run_dir.is_dir() and any(run_dir.iterdir())
+        if run_dir.exists() and not run_dir.is_dir():
+            raise UserError(f"{run_dir} is a file: give --run-dir a folder.")
+        check_links(run_dir)
+        if not holds_run(run_dir) or (is_untrained(run_dir) and not resume):
+            return False
     # The folder is not readable, or its name is too long for the disk.
     except OSError as error:
         raise UserError(f"{run_dir} cannot be a run folder: {error.strerror}.") from None
-    if run_dir.exists() and not run_dir.is_dir():
-        raise UserError(f"{run_dir} is a file: give --run-dir a folder.")
-    if taken:
-        if not resume:
-            raise UserError(f"{run_dir} is not empty: continue that run with --resume, or choose another --run-dir.")
-        for name, old, new in differences(read_config(run_dir, classes=own_classes(config)), config):
-            raise UserError(
-                f"cannot resume {run_dir}: {name} was {old!r} and is now {new!r}. A run keeps its config: start a new "
-                "one in another --run-dir."
-            )
-        if has_lost_checkpoints(run_dir, config):
-            raise UserError(
-                f"cannot resume {run_dir}: its checkpoints are missing. Start a new run in another --run-dir. "
-                "The old logs are untouched."
-            )
-        return True
+    if not resume:
+        raise UserError(f"{run_dir} is not empty: continue that run with --resume, or choose another --run-dir.")
+    stored = read_config(run_dir, classes=own_classes(config), modules=own_modules(config))
+    for name, old, new in differences(stored, config):
+        raise UserError(
+            f"cannot resume {run_dir}: {name} was {old!r} and is now {new!r}. A run keeps its config: start a new "
+            "one in another --run-dir."
+        )
+    if is_config_changed(run_dir):
+        raise UserError(CHANGED.format(run_dir))
+    if has_lost_checkpoints(run_dir, config):
+        raise UserError(
+            f"cannot resume {run_dir}: its checkpoints are missing. Start a new run in another --run-dir. "
+            "The old logs are untouched."
+        )
+    return True
+
+
+def make_run_dir(run_dir: Path) -> None:
+    """Make the folder of a run if it does not exist."""
     try:
-        (run_dir / CHECKPOINTS).mkdir(parents=True)
-        part = run_dir / f".{CONFIG}.part"
-        part.write_text(config_to_json(config), encoding="utf-8")
-        part.rename(run_dir / CONFIG)
+        (run_dir / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
     except OSError as error:
+        if error.errno in NO_ROOM:
+            raise storage_error(run_dir, error) from None
         raise UserError(f"cannot write the run folder {run_dir}: {error.strerror}.") from None
-    return False
+
+
+def write_config(run_dir: Path, config: bytes, *, seal: bool) -> None:
+    """Write ``config.json`` completely or not at all, with the user's seal if it names modules."""
+    with writing(run_dir):
+        replace_file(run_dir / CONFIG, config)
+    if seal:
+        write_seal(run_dir, config)

@@ -19,9 +19,10 @@ from gdi.envs import EnvSpec
 from gdi.errors import DivergenceError, EnvironmentFaultError, Fault
 from gdi.evaluation import Evaluation, report_of
 from gdi.iteration import Iteration
-from gdi.runtime.checkpoint import CheckpointStore
-from gdi.runtime.events import Event, ResumableSink, Sink
+from gdi.runtime.events import Event, Sink
+from gdi.runtime.files import RunFiles
 from gdi.runtime.metrics import Averages
+from gdi.runtime.tree import check_windows, loading
 from gdi.seeds import child_seed
 from gdi.types import State
 
@@ -95,12 +96,11 @@ class PendingEvaluation:
 class Run:
     """Algorithm 1 over a system, with scheduled evaluation, logging and checkpoints."""
 
-    def __init__(self, system: System, log: ResumableSink, watchers: Sink, checkpoints: CheckpointStore) -> None:
+    def __init__(self, system: System, files: RunFiles, watchers: Sink) -> None:
         self._system = system
         self._config = system.config
-        self._log = log
+        self._files = files
         self._watchers = watchers  # includes the log
-        self._checkpoints = checkpoints
         self._averages = Averages()
         self._last = {"log": 0, "evaluation": 0, "checkpoint": 0}  # step count at the last time of each
         self._best_mean = -math.inf
@@ -135,15 +135,25 @@ class Run:
 
     def resume(self) -> bool:
         """Continue from the newest complete checkpoint; return False if there is none yet."""
-        state = self._checkpoints.newest()
+        state = self._files.newest()
         if state is None:
             # The run was killed before its first checkpoint, so it will repeat everything it logged.
-            self._log.rewind({})
+            self._files.rewind({})
             return False
-        assert self._checkpoints.replay is not None
-        has_replay = self._system.load_state_dict(state["system"], self._checkpoints.replay)
+        replay = self._files.checkpoints.replay
+        assert replay is not None
+        with loading(str(self._files.folder)):
+            check_windows(state["system"]["collector"], self._config.data.window_steps)
+            has_replay = self._system.load_state_dict(state["system"], replay)
+            self._load_state_dict(state["run"])
+            position = dict(state["run"]["log"])
         self._first_steps = self.steps
-        run = state["run"]
+        self._files.rewind(position)
+        if not has_replay and not self._finished:
+            self._watchers.event({"kind": "notice", "text": self._refill_text()})
+        return True
+
+    def _load_state_dict(self, run: State) -> None:
         self._averages.load_state_dict(run["averages"])
         self._last = {name: int(steps) for name, steps in run["last"].items()}
         self._best_mean = float(run["best_mean"]) if run["best_mean"] is not None else -math.inf
@@ -151,10 +161,6 @@ class Run:
         self._finished = bool(run["finished"])
         self._restarts = int(run.get("restarts", 0))
         self._seconds_before = float(run["seconds"])
-        self._log.rewind(run["log"])
-        if not has_replay and not self._finished:
-            self._watchers.event({"kind": "notice", "text": self._refill_text()})
-        return True
 
     def _refill_text(self) -> str:
         first = getattr(self._config.data, "learn_start_transitions", 0)
@@ -176,13 +182,13 @@ class Run:
                 # uninterrupted one.
                 self._run_due_tasks(stop)
             if stop():
-                self._save()
+                self._save_last()
                 return self._evaluation
             return self._finish(stop)
         except DivergenceError:
             if not self._averages.is_empty or self._last["log"] < self.steps:
                 self._log_training()
-            self._save()
+            self._save_last()
             raise
         except EnvironmentFaultError as error:
             self._note_fault(error.fault)
@@ -198,7 +204,7 @@ class Run:
             self._begin_evaluation()
         is_best = self._end_evaluation(stop, wait=True)
         self._finished = self._pending is None
-        self._save(best=is_best)
+        self._save_last(best=is_best)
         return self._evaluation
 
     def _record(self, iteration: Iteration) -> None:
@@ -231,7 +237,7 @@ class Run:
         if self._is_due("log", config.run.log_every_steps):
             self._log_training()
         is_best = self._evaluate_if_due(stop)
-        if self._is_due("checkpoint", config.run.checkpoint_every_steps) or is_best:
+        if self._is_due("checkpoint", config.run.checkpoint_every_steps) or is_best or self._files.must_save:
             self._save(best=is_best)
 
     def _evaluate_if_due(self, stop: Callable[[], bool]) -> bool:
@@ -255,6 +261,7 @@ class Run:
 
         Times are under ``clock``, and all other values repeat for a seed.
         """
+        self._files.restore()
         steps_since = self.steps - max(self._averages.since_steps, self._first_steps)
         seconds, shares = self._system.clock.lap()
         self._last["log"] = self.steps
@@ -283,7 +290,7 @@ class Run:
         checkpoint = None
         if not system.pauses_for_evaluation:
             checkpoint = self._save()
-            self._checkpoints.protected = checkpoint
+            self._files.checkpoints.protected = checkpoint
         counters = self._counters()
         counters["training_episodes"] = counters.pop("episodes")
         seed = child_seed(self._config.seed, "evaluation", self.steps)
@@ -302,6 +309,7 @@ class Run:
         if evaluation is None:
             return False
         self._pending = None
+        self._files.restore()
         self._last["evaluation"] = pending.counters["steps"]
         clock = {"seconds": self.seconds}
         self._watchers.event({"kind": "evaluation", **pending.counters, **report_of(evaluation), "clock": clock})
@@ -309,23 +317,32 @@ class Run:
         self._best_mean = max(self._best_mean, evaluation.mean)
         self._evaluation = evaluation
         if pending.checkpoint is not None:
-            self._checkpoints.protected = None
+            self._files.checkpoints.protected = None
             if is_best:
-                self._checkpoints.mark_best(pending.checkpoint)
+                self._files.mark_best(pending.checkpoint)
                 self._save()  # a resumed session must know the best score
             return False
         return is_best
 
+    def _save_last(self, *, best: bool = False) -> None:
+        """Save the state, and check that it is still there, because the run ends by saying so."""
+        self._save(best=best)
+        if self._files.restore():
+            self._save(best=best)
+
     def _save(self, *, best: bool = False) -> Path:
         self._last["checkpoint"] = self.steps
         with self._system.clock.measure("checkpoint"):
-            state = {"system": self._system.state_dict(), "run": self._state()}
             save_replay = self._system.save_replay if self._config.run.save_replay else None
-            path = self._checkpoints.save(self.steps, self._system.updates, state, best=best, save_replay=save_replay)
+            path = self._files.save(self.steps, self._system.updates, self._state, best=best, save_replay=save_replay)
         self._watchers.event({"kind": "checkpoint", "steps": self.steps, "path": str(path)})
         return path
 
-    def _state(self) -> State:
+    def _state(self, position: State) -> State:
+        system = self._system.state_dict()
+        return {"system": system, "run": self._run_state(position)}
+
+    def _run_state(self, position: State) -> State:
         return {
             "averages": self._averages.state_dict(),
             "last": self._last,
@@ -333,6 +350,6 @@ class Run:
             "evaluation": self._evaluation.to_dict() if self._evaluation else None,
             "finished": self._finished,
             "seconds": self.seconds,
-            "log": self._log.position(),
+            "log": position,
             **({"restarts": self._restarts} if self._restarts else {}),
         }

@@ -14,12 +14,15 @@ import csv
 import io
 import json
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from gdi.errors import UserError
 from gdi.runtime.events import Event
+from gdi.runtime.log_file import LogFile
+from gdi.runtime.storage import open_to_write, read_bytes, writing
+from gdi.runtime.tensorboard import EventFile
 from gdi.types import EpisodeEnd, State
 
 METRICS, EPISODES, TENSORBOARD, NOTICES = "metrics.jsonl", "episodes.csv", "tensorboard", "notices.log"
@@ -35,104 +38,118 @@ class RunLog:
         """``index_names`` are the components of λ, in the order of the index space."""
         self._run_dir = run_dir
         self._index_names = index_names
-        self._metrics = (run_dir / METRICS).open("a", encoding="utf-8")
-        self._episodes = (run_dir / EPISODES).open("a", encoding="utf-8", newline="")
-        self._tensorboard: Any = None
-        if self._episodes.tell() == 0:
-            self._write_header()
+        with writing(run_dir):
+            self._metrics, self._episodes = LogFile(run_dir / METRICS), LogFile(run_dir / EPISODES)
+            if self._episodes.size == 0:
+                self._write_header()
+        self._tensorboard: EventFile | None = None
+
+    @property
+    def _files(self) -> dict[str, LogFile]:
+        return {METRICS: self._metrics, EPISODES: self._episodes}
 
     def _write_header(self) -> None:
-        csv.writer(self._episodes).writerow((*BEFORE_INDEX, *self._index_names, *AFTER_INDEX))
+        self._write_episode((*BEFORE_INDEX, *self._index_names, *AFTER_INDEX))
 
-    def event(self, event: Event) -> None:
-        if event["kind"] == "notice":
-            self._append(NOTICES, event["text"])
-        if event["kind"] == "fault":
-            self._append(FAULTS, f"at {event['steps']} steps, {event['text']}\n{event['trace']}")
-        if event["kind"] not in ("train", "evaluation"):
-            return
-        self._metrics.write(json.dumps(event) + "\n")
-        self._metrics.flush()
-        writer = self._tensorboard_writer(event["steps"])
-        prefix = "evaluation/" if event["kind"] == "evaluation" else ""
-        for name, value in event.items():
-            if isinstance(value, (int, float)) and name != "steps":
-                writer.add_scalar(prefix + name, value, event["steps"])
-        for name, value in event["clock"].items():
-            if isinstance(value, float):
-                writer.add_scalar(f"clock/{name}", value, event["steps"])
-        writer.flush()
-
-    def _append(self, name: str, text: str) -> None:
-        with (self._run_dir / name).open("a", encoding="utf-8") as file:
-            file.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {text}\n")
-
-    def _tensorboard_writer(self, first_step: int) -> Any:
-        if self._tensorboard is None:
-            from tensorboardX import SummaryWriter
-
-            # Viewers drop an earlier session's events from ``purge_step`` on, because a resumed run repeats them.
-            self._tensorboard = SummaryWriter(str(self._run_dir / TENSORBOARD), purge_step=first_step)
-        return self._tensorboard
-
-    def episode(self, steps: int, episode: EpisodeEnd) -> None:
+    def _write_episode(self, cells: Iterable[object]) -> None:
         line = io.StringIO()
-        csv.writer(line).writerow(
-            (
-                steps,
-                episode.env,
-                *(f"{value:.6g}" for value in episode.index),
-                f"{episode.episode_return:.8g}",
-                episode.length_steps,
-                int(episode.truncated),
-            )
-        )
+        csv.writer(line).writerow(cells)
         self._episodes.write(line.getvalue())
 
-    def position(self) -> State:
-        """Sync both files to disk and return their sizes, so that a checkpoint never points past them."""
-        for file in (self._metrics, self._episodes):
-            file.flush()
-            os.fsync(file.fileno())
-        return {METRICS: self._metrics.tell(), EPISODES: self._episodes.tell()}
+    def event(self, event: Event) -> None:
+        with writing(self._run_dir):
+            if event["kind"] == "notice":
+                self._append(NOTICES, event["text"])
+            elif event["kind"] == "fault":
+                self._append(FAULTS, f"at {event['steps']} steps, {event['text']}\n{event['trace']}")
+            elif event["kind"] in ("train", "evaluation"):
+                self._metrics.write(json.dumps(event) + "\n")
+                self._metrics.flush()
+                self._draw(event)
 
-    def rewind(self, position: State) -> None:
+    def _append(self, name: str, text: str) -> None:
+        with open_to_write(self._run_dir / name, os.O_APPEND) as file:
+            file.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {text}\n".encode())
+
+    def _draw(self, event: Event) -> None:
+        """Write the single numbers of an event as curves for TensorBoard."""
+        if self._tensorboard is None:
+            # Viewers drop an earlier session's events from this step on, because a resumed run repeats them.
+            self._tensorboard = EventFile(self._run_dir / TENSORBOARD, purge_step=event["steps"])
+        prefix = "evaluation/" if event["kind"] == "evaluation" else ""
+        shown = {
+            **{prefix + k: v for k, v in event.items() if isinstance(v, (int, float)) and k != "steps"},
+            **{f"clock/{k}": v for k, v in event["clock"].items() if isinstance(v, float)},
+        }
+        for name, value in shown.items():
+            self._tensorboard.add(name, value, event["steps"])
+        self._tensorboard.flush()
+
+    def episode(self, steps: int, episode: EpisodeEnd) -> None:
+        with writing(self._run_dir):
+            self._write_episode(
+                (
+                    steps,
+                    episode.env,
+                    *(f"{value:.6g}" for value in episode.index),
+                    f"{episode.episode_return:.8g}",
+                    episode.length_steps,
+                    int(episode.truncated),
+                )
+            )
+
+    def position(self) -> tuple[State, dict[str, str]]:
+        """Sync both files to disk. Return their sizes and their hashes, so that a checkpoint never points past them."""
+        with writing(self._run_dir):
+            synced = {name: file.sync() for name, file in self._files.items()}
+        return {name: size for name, (size, _) in synced.items()}, {
+            name: digest for name, (_, digest) in synced.items()
+        }
+
+    def rewind(self, position: State, digests: dict[str, str]) -> list[str]:
         """Drop everything written after the position, because the resumed run writes it again.
 
-        The position {} is the beginning.
+        The position {} is the beginning. Return what is damaged before the position. It is no reason to stop, because
+        the checkpoint is whole.
         """
-        for name, file in ((METRICS, self._metrics), (EPISODES, self._episodes)):
-            end = int(position.get(name, 0))
-            file.flush()
-            if os.fstat(file.fileno()).st_size < end:
-                raise UserError(
-                    f"{self._run_dir / name} is shorter than at its checkpoint: part of it is lost, so the run "
-                    "cannot be resumed without a gap. Start a new run."
-                )
-            file.truncate(end)
-            file.seek(end)
-        if not position:
-            self._write_header()
-        # A new writer makes viewers drop the events that are written again.
+        with writing(self._run_dir):
+            damage = {
+                name: file.rewind(int(position.get(name, 0)), digests.get(name)) for name, file in self._files.items()
+            }
+            if self._episodes.size == 0:
+                self._write_header()
+        self._close_tensorboard()  # a new writer makes viewers drop the events that are written again
+        return [
+            f"{self._run_dir / name} is damaged: {what}. The run continues from its checkpoint and keeps the rest."
+            for name, what in damage.items()
+            if what is not None
+        ]
+
+    def restore(self) -> list[str]:
+        """Write the files again that are no longer in the run folder, and return their names."""
+        with writing(self._run_dir):
+            lost = [name for name, file in self._files.items() if file.restore()]
+        if not (self._run_dir / TENSORBOARD).is_dir():
+            self._close_tensorboard()
+        return lost
+
+    def _close_tensorboard(self) -> None:
         if self._tensorboard is not None:
             self._tensorboard.close()
             self._tensorboard = None
 
     def close(self) -> None:
-        self._metrics.close()
-        self._episodes.close()
-        if self._tensorboard is not None:
-            self._tensorboard.close()
+        for file in self._files.values():
+            file.close()
+        self._close_tensorboard()
 
 
 def read_metrics(run_dir: Path, kind: str) -> list[Event]:
-    """Return all complete lines of one kind; skip a last line that a crash truncated."""
+    """Return all whole lines of one kind; skip lines that a crash cut or that are damaged."""
     events = []
-    with (run_dir / METRICS).open(encoding="utf-8") as file:
-        for line in file:
-            if not line.endswith("\n"):
-                break
+    for line in read_bytes(run_dir / METRICS).splitlines(keepends=True):
+        with suppress(ValueError, RecursionError):
             event = json.loads(line)
-            if event["kind"] == kind:
+            if line.endswith(b"\n") and isinstance(event, dict) and event.get("kind") == kind:
                 events.append(event)
     return events

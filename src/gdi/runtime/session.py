@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gdi.config import Config
+from gdi.config import Config, config_to_json, own_modules
 from gdi.errors import EnvironmentFaultError, UserError
 from gdi.evaluation import Evaluation, report_of
 from gdi.index_space import make_index_space
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.events import SinkList
 from gdi.runtime.exceptions import ProcessLostError, StallError
-from gdi.runtime.folder import CHECKPOINTS, prepare_run_dir
-from gdi.runtime.lock import run_lock
+from gdi.runtime.files import RunFiles
+from gdi.runtime.folder import CHECKPOINTS, check_run_dir, make_run_dir, write_config
+from gdi.runtime.guard import FolderGuard
+from gdi.runtime.lock import RunLock
 from gdi.runtime.run import Run, System
 from gdi.runtime.run_log import RunLog
 
@@ -37,6 +39,7 @@ class TrainResult:
     seconds: float
     finished: bool  # False if a signal stopped the run, which can then be resumed
     evaluation: Evaluation | None
+    stopped_by: int | None = None  # that signal
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -50,30 +53,42 @@ class TrainResult:
         }
 
 
+class Stop:
+    """A request to save and stop, by the number of the signal that made it."""
+
+    signal: int | None = None
+
+    def __call__(self) -> bool:
+        return self.signal is not None
+
+
 @contextmanager
-def stop_on_signal() -> Iterator[Callable[[], bool]]:
+def stop_on_signal() -> Iterator[Stop]:
     """Yield a check for SIGINT or SIGTERM, which make the run save and stop.
 
-    A second signal acts as it did before, which usually ends the process at once.
+    A second signal, of either kind, acts as it did before, which usually ends the process at once.
     """
-    asked = threading.Event()
+    stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread receives signals. In any other thread, stopping is up to the caller.
-        yield asked.is_set
+        yield stop
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
     def ask(number: int, frame: Any) -> None:
-        asked.set()
-        signal.signal(number, before[signal.Signals(number)])
+        stop.signal = number
+        restore()
 
     for number in before:
         signal.signal(number, ask)
     try:
-        yield asked.is_set
+        yield stop
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        restore()
 
 
 class Session:
@@ -89,7 +104,8 @@ class Session:
         self._losses = 0  # consecutive attempts that started from the same checkpoint and failed
 
     def train(self, *, resume: bool, runtime: str) -> TrainResult:
-        # Build the system first. An environment that cannot be trained on must not leave a folder behind.
+        continues = check_run_dir(self._folder, self._config, resume=resume)
+        # Build the system before the folder. An environment that cannot be trained on must not leave one behind.
         try:
             system: System | None = self._make()
         except ProcessLostError as error:
@@ -97,18 +113,19 @@ class Session:
         except EnvironmentFaultError as error:
             raise UserError(f"{error}. It fails before the run starts: fix the environment.") from error
         try:
-            continues = prepare_run_dir(self._folder, self._config, resume=resume)
             names = make_index_space(self._config.index_space).names
             with (
-                run_lock(self._folder, runtime),
+                self._open_folder(continues, runtime) as guard,
                 closing(RunLog(self._folder, names)) as log,
                 stop_on_signal() as stop,
             ):
+                if not continues:
+                    log.rewind({}, {})  # a start that failed may have left a header
                 self._watchers.add(log)
                 while True:
                     try:
                         system = system or self._make()
-                        return self._attempt(system, log, stop, continues)
+                        return self._attempt(system, log, guard, stop, continues)
                     except ProcessLostError as error:
                         self._note_loss(str(error))
                     if system is not None:
@@ -118,11 +135,28 @@ class Session:
             if system is not None:
                 system.close()
 
-    def _attempt(self, system: System, log: RunLog, stop: Callable[[], bool], continues: bool) -> TrainResult:
+    @contextmanager
+    def _open_folder(self, continues: bool, runtime: str) -> Iterator[FolderGuard]:
+        """Lock the run folder, after making it if it is new."""
+        if not continues:
+            make_run_dir(self._folder)
+        lock = RunLock(self._folder, runtime)
+        try:
+            if not continues:
+                seal = bool(own_modules(self._config))
+                write_config(self._folder, config_to_json(self._config).encode(), seal=seal)
+            guard = FolderGuard(self._folder, lock, runtime)
+        except BaseException:
+            lock.close()
+            raise
+        with closing(guard):
+            yield guard
+
+    def _attempt(self, system: System, log: RunLog, guard: FolderGuard, stop: Stop, continues: bool) -> TrainResult:
         """Train until the end, a stop, or the loss of a process."""
         config, folder, watchers = self._config, self._folder, self._watchers
         store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, watchers.notice)
-        run = Run(system, log, watchers, store)
+        run = Run(system, RunFiles(guard, log, store, watchers.notice), watchers)
         resumed = run.resume() if continues else False
         if self._began_steps is None:
             begin = format_start(config, folder, run.steps, resumed)
@@ -131,7 +165,10 @@ class Session:
         if run.steps != self._began_steps:
             self._began_steps, self._losses = run.steps, 0
         evaluation = run.train(stop)
-        return TrainResult(folder, run.steps, run.frames, run.updates, run.seconds, run.finished, evaluation)
+        stopped_by = None if run.finished else stop.signal
+        return TrainResult(
+            folder, run.steps, run.frames, run.updates, run.seconds, run.finished, evaluation, stopped_by
+        )
 
     def _note_loss(self, why: str) -> None:
         self._watchers.notice(

@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from gdi.errors import DivergenceError, EnvironmentFaultError, UserError
+from gdi.runtime.exceptions import StallError
 from gdi.types import State
+
+
+@contextmanager
+def loading(what: str) -> Iterator[None]:
+    """Raise UserError, with one line, if a checkpoint does not fit the system that the config describes."""
+    try:
+        yield
+    except (DivergenceError, EnvironmentFaultError, StallError):
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        said = " ".join(str(error).split())[:160]
+        raise UserError(
+            f"the checkpoint of {what} does not fit its config.json: was config.json changed after training? "
+            f"({type(error).__name__}: {said})"
+        ) from error
+
+
+def check_windows(collector: State, window_steps: int) -> None:
+    """Raise ValueError if the stored sequences of an exact replay are not as long as the config says."""
+    for window in collector.get("windows", {}).values():
+        steps = len(window["arrays"]["action"]) if "arrays" in window else window_steps
+        if steps != window_steps:
+            raise ValueError(f"a sequence has {steps} steps, not {window_steps}")
 
 
 @dataclass(frozen=True)

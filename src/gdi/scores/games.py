@@ -51,7 +51,7 @@ def find_game(name: str) -> str | None:
 
     The games in `NON_BENCHMARK_GAMES` are known as well.
     """
-    return _by_key().get(_key(name))
+    return _by_key().get(_key(name)) if name.strip().isprintable() else None
 
 
 def canonical_game(name: str) -> str:

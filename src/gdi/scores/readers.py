@@ -27,11 +27,14 @@ from typing import Any
 from gdi.errors import UserError
 from gdi.scores.agents import Agent, score_matrix
 from gdi.scores.games import NON_BENCHMARK_GAMES, find_game, suggest
+from gdi.scores.tables import LARGEST_FRAMES
 
 GAME_COLUMNS = ("game", "games", "env", "env_id", "environment", "task", "rom")
 SCORE_COLUMNS = ("score", "return", "reward", "mean", "value")
 SEED_COLUMNS = ("seed", "run", "trial")
 AGENT_COLUMNS = ("agent", "algorithm", "algo", "method")
+# Far above any game's record.
+LARGEST_SCORE = 1e15
 MISSING = ("", "n/a", "na", "-")
 
 _SEED_HEADER = re.compile(r"(seed|run|trial|score|return|rep|s|r)?[\s_#-]*\d+", re.IGNORECASE)
@@ -75,7 +78,7 @@ def load_agents(inputs: Sequence[str], frames: float | None = None, *, mix_proto
         name, path = _split_name(given)
         if path.is_dir():
             entry, run_frames, protocol = _read_run(path)
-            agent = name or "runs"
+            agent = printable_name(name or "runs")
             protocols.setdefault(agent, set()).add(protocol or "unknown")
             runs.setdefault(agent, {}).setdefault(entry.game, []).append(entry.score)
             frames_seen.setdefault(agent, set()).add(run_frames)
@@ -124,6 +127,12 @@ def _check_protocols(protocols: dict[str, set[str]]) -> None:
 
 def _split_name(given: str) -> tuple[str | None, Path]:
     name, equals, rest = given.partition("=")
+    if (
+        not given.strip()
+        or "\0" in given
+        or any(len(part.encode(errors="replace")) > 255 for part in Path(given).parts)
+    ):
+        raise UserError(f"{given[:60]!r} is not a path of a file or a folder.")
     if equals and name and rest and not Path(given).exists():
         return name, Path(rest)
     return None, Path(given)
@@ -134,7 +143,7 @@ def _by_agent(entries: Sequence[Entry], default: str) -> dict[str, dict[str, lis
     seen: dict[tuple[str, str, str | None], str] = {}
     result: dict[str, dict[str, list[float]]] = {}
     for entry in entries:
-        agent = entry.agent or default
+        agent = printable_name(entry.agent or default)
         key = (agent, entry.game, entry.seed)
         if key in seen:
             detail = "add a 'seed' column if these are seeds" if entry.seed is None else f"both for seed {entry.seed}"
@@ -144,6 +153,11 @@ def _by_agent(entries: Sequence[Entry], default: str) -> dict[str, dict[str, lis
     return result
 
 
+def printable_name(name: str) -> str:
+    """Return a name of at most 80 characters that does not steer a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in name)[:80]
+
+
 def _short(where: str) -> str:
     """Shorten a place to what differs from the other place in the same file."""
     return where.split(": ", 1)[-1]
@@ -151,6 +165,8 @@ def _short(where: str) -> str:
 
 def _read_file(path: Path) -> tuple[list[Entry], list[str], list[str]]:
     """Return a file's scores, the dropped games that are not among the 57, and the ignored columns."""
+    if path.is_fifo() and path.parts[1:2] not in (("dev",), ("proc",)):  # there a shell has made it, as in <(...)
+        raise UserError(f"{path}: a pipe without a writer waits forever: give a file.")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -196,21 +212,25 @@ class _Reader:
             hint = (
                 " (write it without thousands separators)" if re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d+)?", text) else ""
             )
-            raise UserError(f"{where}: {text!r} is not a number{hint}.") from None
+            raise UserError(f"{where}: {text[:60]!r} is not a number{hint}.") from None
         if not math.isfinite(value):
-            raise UserError(f"{where}: {text!r} is NaN or infinite: leave the cell empty if there is no score.")
+            raise UserError(f"{where}: {text[:60]!r} is NaN or infinite: leave the cell empty if there is no score.")
+        if abs(value) > LARGEST_SCORE:
+            raise UserError(f"{where}: {text[:60]!r} is not a score: the largest is {LARGEST_SCORE:.0e}.")
         return value
 
 
 class _Csv(_Reader):
     def read(self, text: str) -> list[Entry]:
-        first = next(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+        first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
         delimiter = max(",;\t", key=first.count)
-        reader = csv.reader(text.splitlines(), delimiter=delimiter)
+        reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter)
         try:
             rows = [(reader.line_num, row) for row in reader if any(row) and not row[0].startswith("#")]
         except csv.Error as error:
             raise UserError(f"{self.path}: row {reader.line_num}: not readable as CSV: {error}.") from None
+        if not rows:
+            raise UserError(f"{self.path}: the file has no row of scores.")
         header = [cell.strip() for cell in rows[0][1]]
         lowered = [cell.lower() for cell in header]
         game_at = _index(lowered, GAME_COLUMNS)
@@ -307,6 +327,8 @@ class _Json(_Reader):
             content = json.loads(text, object_pairs_hook=self._no_doubles)
         except json.JSONDecodeError as error:
             raise UserError(f"{self.path}: row {error.lineno}, column {error.colno}: not JSON: {error.msg}.") from None
+        except ValueError as error:  # a number of thousands of digits
+            raise UserError(f"{self.path}: not JSON: {str(error)[:60]}.") from None
         except RecursionError:
             raise UserError(f"{self.path}: nested too deeply to be scores.") from None
         if isinstance(content, list):
@@ -362,7 +384,7 @@ class _Json(_Reader):
         if isinstance(item, bool) or not isinstance(item, (int, float)):
             if isinstance(item, str) and item.strip().lower() in MISSING:
                 return None
-            raise UserError(f"{where}: {item!r} is not a number.")
+            raise UserError(f"{where}: {repr(item)[:60]} is not a number.")
         return self.number(repr(item), where)
 
 
@@ -392,7 +414,7 @@ def _read_run(folder: Path) -> tuple[Entry, float, str]:
         raise UserError(f"{folder} cannot be read: {error}.") from None
     try:
         env_id = str(json.loads(settings)["env"]["id"])
-    except (json.JSONDecodeError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise UserError(f"{config}: does not say which environment the run was on.") from None
     game = find_game(env_id)
     if game is None or game in NON_BENCHMARK_GAMES:
@@ -402,7 +424,7 @@ def _read_run(folder: Path) -> tuple[Entry, float, str]:
     for number, line in enumerate(lines[:-1], 1):
         try:
             event = json.loads(line)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             raise UserError(f"{metrics}: row {number}: not JSON.") from None
         if isinstance(event, dict) and event.get("kind") == "evaluation":
             last = event
@@ -410,10 +432,12 @@ def _read_run(folder: Path) -> tuple[Entry, float, str]:
         raise UserError(f"{folder}: no evaluation in metrics.jsonl yet.")
     try:
         score, frames = float(last["mean"]), float(last["frames"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise UserError(f"{metrics}: its last evaluation has no number for 'mean' and 'frames'.") from None
-    if not math.isfinite(score):
+    if not abs(score) <= LARGEST_SCORE:
         raise UserError(f"{metrics}: the mean of its last evaluation is {score}.")
+    if not 1 <= frames <= LARGEST_FRAMES:
+        raise UserError(f"{metrics}: the number of frames of its last evaluation is {frames}.")
     protocol, changes = str(last.get("protocol", "")), str(last.get("changes", ""))
     if changes:
         protocol = f"{protocol}{CHANGED}{changes}"

@@ -108,6 +108,10 @@ def frames_text(frames: float) -> str:
     return f"{frames:.6g}"
 
 
+# Far above any published run.
+LARGEST_FRAMES = 1e15
+
+
 def parse_frames(text: str) -> float:
     """Parse ``200e6``, ``200M`` or ``10B`` as a number of frames."""
     match = re.fullmatch(r"([0-9.]+(?:[eE][+-]?\d+)?)\s*([kKmMbBgG]?)", text.strip())
@@ -115,9 +119,14 @@ def parse_frames(text: str) -> float:
         value = float(match[1]) if match else math.nan
     except ValueError:
         value = math.nan
-    if not match or not math.isfinite(value) or value <= 0:
-        raise UserError(f"--frames {text!r} is not a positive number of frames: write 200e6, 200M or 10B.")
-    return value * {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9}[match[2].lower()]
+    if match:
+        value *= {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9}[match[2].lower()]
+    if not 1 <= value <= LARGEST_FRAMES:
+        raise UserError(
+            f"--frames {text[:60]!r} is not a positive number of frames, from 1 to {LARGEST_FRAMES:.0e}: write 200e6, "
+            "200M or 10B."
+        )
+    return value
 
 
 def check_format(name: str) -> str:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from gdi.cores import available_cores
 from gdi.errors import UserError, install_hint
 from gdi.placement import PlacementConfig
 
 CONNECT_TIMEOUT_SECONDS = 10.0
+OLDEST_WITH_TOKEN = (2, 52)
+LOOPBACK_SWITCH = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+QUIET = {"log_to_driver": False, "logging_level": logging.ERROR}
 INSTALL = f"--runtime ray needs Ray, which is not installed: {install_hint('ray')}."
 
 
@@ -24,7 +28,7 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
     # When an actor dies, its other pending calls fail as well. Nothing reads their results, so do not report them.
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     try:
-        import ray
+        import ray.util
     except ImportError:
         raise UserError(INSTALL) from None
     if ray.is_initialized():  # the caller connected, and the caller disconnects
@@ -34,40 +38,84 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
         return
     if address:
         _check_reachable(address)
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    try:
-        if address:
-            ray.init(address=address, **quiet)
-        else:
-            # Ray counts CPUs only to place processes. On one machine all of them must fit, even with few cores.
-            cpus = max(available_cores(), needed_cpus(placement))
-            # By default Ray's workers have a low priority. Next to any other program they would starve, unlike a local
-            # run.
-            config = {"worker_niceness": 0}
-            with _inherit_python_path():
-                ray.init(address="local", num_cpus=cpus, include_dashboard=False, _system_config=config, **quiet)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        where = f"the Ray cluster at {address!r}" if address else "a Ray cluster on this machine"
-        told = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UserError(f"cannot reach {where}: {told}") from None
-    try:
-        yield
-    finally:
+    with nullcontext() if address or placement.insecure else private_ray():
+        try:
+            if address:
+                ray.init(address=address, **QUIET)
+            else:
+                _start(placement)
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+            where = f"the Ray cluster at {address!r}" if address else "a Ray cluster on this machine"
+            told = next(iter(str(error).splitlines()), type(error).__name__)
+            raise UserError(f"cannot reach {where}: {told}") from None
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _start(placement: PlacementConfig) -> None:
+    """Start a Ray on this machine."""
+    import ray
+
+    # Ray counts CPUs only to place processes. On one machine all of them must fit, even with few cores.
+    cpus = max(available_cores(), needed_cpus(placement))
+    # By default Ray's workers have a low priority. Next to any other program they would starve, unlike a local run.
+    config = {"worker_niceness": 0}
+    with _environment(PYTHONPATH=os.pathsep.join(sys.path)):  # new processes import modules from where this one does
+        ray.init(address="local", num_cpus=cpus, include_dashboard=False, _system_config=config, **QUIET)
+    address = ray.util.get_node_ip_address()
+    if not (placement.insecure or address.startswith("127.")):
         ray.shutdown()
+        raise UserError(
+            f"Ray {ray.__version__} listens on {address}, beyond this machine: install the Ray that constraints.txt "
+            "pins, or add --placement.insecure if nobody else can reach its ports."
+        )
 
 
 @contextmanager
-def _inherit_python_path() -> Iterator[None]:
-    """Let new processes import modules, such as a user's environments, from where this one does."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+def private_ray() -> Iterator[None]:
+    """Let a Ray that starts inside the ``with`` block listen on the loopback only, and require a token."""
+    import ray
+    from ray._private import ray_constants
+
+    if tuple(map(int, ray.__version__.split(".")[:2])) < OLDEST_WITH_TOKEN:
+        raise UserError(
+            f"Ray {ray.__version__} cannot require a token of its clients: install ray>=2.52, or add "
+            "--placement.insecure if nobody else can reach its ports."
+        )
+    # On Linux this switch only chooses the loopback. Ray reads it once, and may be imported already.
+    before, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
+    with _environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32), **{LOOPBACK_SWITCH: "0"}):
+        _forget_token()
+        try:
+            yield
+        finally:
+            ray_constants.ENABLE_RAY_CLUSTER = before
+    _forget_token()
+
+
+def _forget_token() -> None:
+    """Let Ray read the token again, which it keeps per process."""
+    from ray._raylet import AuthenticationTokenLoader, Config
+
+    Config.initialize("")
+    AuthenticationTokenLoader.instance().reset_cache()
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    """Set environment variables inside the ``with`` block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _check_reachable(address: str) -> None:
