@@ -6,6 +6,7 @@ import ctypes
 import os
 import random
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -78,15 +79,18 @@ def broken_disks(number: int, rng: random.Random, work: Path) -> Iterator[Trial]
         mount(disk, 0, f"size={size if way == 'full' else 65536}k")
         acts: dict[str, Callable[[], None]] = {
             "full": lambda: None,
-            "read-only": lambda: mount(disk, REMOUNT | READ_ONLY),
+            "read-only": lambda: os.kill(os.getpid(), signal.SIGTERM),  # open files forbid it during the run
             "vanishing": lambda: shutil.rmtree(disk / "run"),
         }
-        from gdi.errors import StorageError
+        from gdi.errors import StorageError, UserError
 
         code = 0
         try:
             gdi.train(config, disk / "run", console=Breaks(steps, acts[way]))
-        except StorageError as error:
+            if way == "read-only":
+                mount(disk, REMOUNT | READ_ONLY)
+                gdi.train(config, disk / "run", resume=True)
+        except (StorageError, UserError) as error:
             print(error)
             code = 1 if "\n" not in str(error) else 3
         if (disk / "run").exists():

@@ -8,6 +8,7 @@ import socket
 import torch
 from torch import Tensor
 from torch import distributed as dist
+from torch._C._distributed_c10d import Store, TCPStore
 
 from gdi.types import Metrics
 
@@ -16,16 +17,16 @@ class LearnerGroupError(RuntimeError):
     """The loss of another learner of the group."""
 
 
-def _meeting_point(address: str, rank: int, size: int) -> dist.Store:
+def _meeting_point(address: str, rank: int, size: int) -> Store:
     """Return the store at which the learners meet. On the loopback, nothing of it is open to other machines."""
     host, _, port = address.rpartition(":")
     is_local = host.startswith("127.")
     if is_local:
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     if not (is_local and rank == 0):
-        return dist.TCPStore(host, int(port), size, is_master=rank == 0)
+        return TCPStore(host, int(port), size, is_master=rank == 0)
     listener = socket.create_server((host, int(port)))
-    return dist.TCPStore(host, int(port), size, is_master=True, master_listen_fd=listener.detach())
+    return TCPStore(host, int(port), size, is_master=True, master_listen_fd=listener.detach())
 
 
 class LearnerGroup:

@@ -165,7 +165,7 @@ class Session:
         if run.steps != self._began_steps:
             self._began_steps, self._losses = run.steps, 0
         evaluation = run.train(stop)
-        stopped_by = None if run.finished else stop.signal
+        stopped_by = None if run.finished else getattr(stop, "signal", None)
         return TrainResult(
             folder, run.steps, run.frames, run.updates, run.seconds, run.finished, evaluation, stopped_by
         )

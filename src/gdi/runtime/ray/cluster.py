@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 
 from gdi.cores import available_cores
 from gdi.errors import UserError, install_hint
@@ -97,10 +98,9 @@ def private_ray() -> Iterator[None]:
 
 def _forget_token() -> None:
     """Let Ray read the token again, which it keeps per process."""
-    from ray._raylet import AuthenticationTokenLoader, Config
-
-    Config.initialize("")
-    AuthenticationTokenLoader.instance().reset_cache()
+    raylet = import_module("ray._raylet")
+    raylet.Config.initialize("")
+    raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 @contextmanager
