@@ -152,6 +152,8 @@ def test_frames_are_a_number_of_frames(frames: str, tmp_path: Path, capsys: pyte
         ["train", "--env=CartPole-v1", "--run-dir", ""],
         ["train", "--env=CartPole-v1", "--run-dir", "a" * 300],
         ["train", "--env=" + "a" * 300],
+        ["train", "x" * 300],
+        ["train", "--env=CartPole-v1", "--run.no-overlap", "x" * 300],
         ["actors", "a" * 300, "3"],
         ["train", "--resume", "--run-dir", "a" * 300],
     ],

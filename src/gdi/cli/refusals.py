@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from pathlib import Path
 
 from gdi.cli.settings import KINDS, PLACEMENT, option_name, setting_options
 from gdi.config import Config, axes_of, kind_of, kinds
@@ -18,7 +18,7 @@ def refuse_environment(word: str) -> None:
     """Raise a UserError if a word that should be a preset is an environment or a run folder."""
     if (env_id := find_environment(word)) is not None:
         raise UserError(f"{word} is an environment, not a preset: use --env {env_id}.")
-    if Path(word).is_dir():
+    if os.path.isdir(word):
         raise UserError(f"{word} is a folder, not a preset: use --run-dir {word} --resume to continue the run in it.")
 
 
