@@ -21,6 +21,8 @@ Statistic = Callable[..., Array]
 
 # Replicates in memory at once: 250 times 5 runs, 57 games and 200 thresholds take well under 100 MB.
 _BATCH = 250
+# With many runs, fewer replicates, so that one copy of them has at most so many cells: some 120 MB.
+_CELLS = 15_000_000
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def confidence_interval(statistic: Statistic, *matrices: Array, bootstrap: Boots
         samples,
         resampled,
         n_resamples=bootstrap.replicates,
-        batch=_BATCH,
+        batch=max(1, min(_BATCH, _CELLS // max(matrix.size for matrix in matrices))),
         vectorized=True,
         axis=-1,
         confidence_level=bootstrap.confidence,

@@ -120,6 +120,13 @@ def probability_of_improvement(scores: Array, other: Array) -> Array:
     return np.asarray(per_game.sum(axis=-1) / shared.sum(axis=-1))
 
 
+def wins(scores: Array, opponent: Array) -> Array:
+    """Return 1 for each run above the opponent's score of its game, ½ for a tie, 0 below, and NaN without a score."""
+    return np.where(
+        np.isfinite(scores) & np.isfinite(opponent), (scores > opponent) + 0.5 * (scores == opponent), np.nan
+    )
+
+
 def performance_profile(normalized: Array, thresholds: ArrayLike) -> Array:
     """Return the fraction of runs and games above each threshold tau, ``[..., thresholds]``."""
     pooled = np.sort(_pooled(normalized), axis=-1)

@@ -153,7 +153,11 @@ def _improvement(agent: Agent, other: Agent, bootstrap: Bootstrap | None) -> Imp
     x, y = agent.restricted_to(shared).scores, other.restricted_to(shared).scores
     interval = None
     if bootstrap is not None and bootstrap.replicates and (has_seeds(x) or has_seeds(y)):
-        low, high = confidence_interval(metrics.probability_of_improvement, x, y, bootstrap=bootstrap)
+        if has_seeds(y):
+            matrices, statistic = [x[:, shared], y[:, shared]], metrics.probability_of_improvement
+        else:  # one run of the other per game: count each run's win once, and not in every replicate
+            matrices, statistic = [metrics.wins(x, metrics.game_means(y))[:, shared]], metrics.mean
+        low, high = confidence_interval(statistic, *matrices, bootstrap=bootstrap)
         interval = (float(low), float(high))
     value = float(metrics.probability_of_improvement(x, y))
     return Improvement(agent.name, other.name, int(shared.sum()), value, interval)
