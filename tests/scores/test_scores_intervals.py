@@ -111,3 +111,19 @@ def test_two_agents_are_resampled_independently(five_seeds: Agent) -> None:
     )
     point = metrics.probability_of_improvement(five_seeds.scores, shifted)
     assert 0 < low < point < high < 1
+
+
+def test_wins_against_one_run_are_the_probability_of_improvement(five_seeds: Agent) -> None:
+    """The chance to beat an opponent of one run is a mean of wins, also in every replicate."""
+    other = published_agents()["agent57"].scores
+    won = metrics.wins(five_seeds.scores, metrics.game_means(other))
+    value = float(metrics.probability_of_improvement(five_seeds.scores, other))
+    assert float(metrics.mean(won)) == pytest.approx(value, rel=1e-14)
+    how = Bootstrap(200, seed=3)
+    slow = confidence_interval(metrics.probability_of_improvement, five_seeds.scores, other, bootstrap=how)
+    np.testing.assert_allclose(confidence_interval(metrics.mean, won, bootstrap=how), slow, rtol=1e-14)
+
+
+def test_wins_count_a_tie_half_and_skip_a_missing_score() -> None:
+    won = metrics.wins(np.array([[1.0, 2.0, np.nan], [3.0, 2.5, 4.0]]), np.array([2.0, 2.0, 1.0]))
+    np.testing.assert_array_equal(won, [[0.0, 0.5, np.nan], [1.0, 1.0, 1.0]])
