@@ -56,6 +56,8 @@ class Child:
             os.setsid()
             for number, path in ((1, self._out), (2, self._err)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), number)
+            sys.stdout = os.fdopen(1, "w", encoding="utf-8")  # a parent such as pytest has put its own in their place
+            sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             code = work()
         except BaseException:  # whatever it is, the campaign counts it
