@@ -159,3 +159,13 @@ def test_without_a_home_a_run_goes_on_and_opening_it_asks(
     forget()
     with pytest.raises(UserError, match="--trust"):
         gdi.load(run_dir)
+
+
+def test_a_wrapper_of_a_strangers_module_is_not_imported(modules: Path) -> None:
+    run_dir = gdi.train(tiny_config("CartPole-v1", steps=40), modules / "wrapped").run_dir
+    path = run_dir / "config.json"
+    path.write_text(path.read_text().replace('"wrappers": []', f'"wrappers": ["{EVIL}:Env"]'))
+    assert EVIL in path.read_text()
+    with pytest.raises(UserError, match=f"env.wrappers is the wrapper Env of the module {EVIL}"):
+        gdi.load(run_dir)
+    assert not is_imported(modules, EVIL)

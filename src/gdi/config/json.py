@@ -54,12 +54,15 @@ def config_from_json(
     assert isinstance(config, Config)
     if isinstance(config.env.id, str):
         allowed.require_environment(config.env.id)
+    for wrapper in filter(lambda one: isinstance(one, str), config.env.wrappers):
+        allowed.require_wrapper(wrapper)
     return config
 
 
 def own_modules(config: Config) -> set[str]:
     """Return the modules outside gdi that a config names: of its environment, and of its own kinds."""
-    return {cls.__module__ for cls in own_classes(config)} | ({module_of(config.env.id)} - {""})
+    named = {module_of(name) for name in (config.env.id, *config.env.wrappers)}
+    return {cls.__module__ for cls in own_classes(config)} | (named - {""})
 
 
 def kinds(section: str) -> dict[str, type[Any]]:

@@ -45,6 +45,12 @@ class Trust:
         if module and module not in sys.modules:
             self.require("env.id", f"the environment {env_id.partition(':')[2]}", module)
 
+    def require_wrapper(self, name: str) -> None:
+        """Raise UserError unless the file may import the module of a wrapper; those of Gymnasium are no question."""
+        module = module_of(name)
+        if module and module.partition(".")[0] != "gymnasium":
+            self.require("env.wrappers", f"the wrapper {name.partition(':')[2]}", module)
+
 
 def module_of(env_id: str) -> str:
     """Return the module in an environment id such as ``module:Name-v0``, or an empty string."""

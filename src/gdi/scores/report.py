@@ -11,7 +11,7 @@ from gdi.errors import UserError
 from gdi.scores import metrics
 from gdi.scores.agents import Agent, Mask
 from gdi.scores.games import GAMES, title
-from gdi.scores.intervals import Bootstrap, confidence_interval, has_seeds
+from gdi.scores.intervals import Bootstrap, Statistic, confidence_interval, has_seeds
 from gdi.scores.reference import Array, Reference, load_reference
 from gdi.scores.tables import Cell, Column, Estimate, Table, frames_text
 
@@ -154,9 +154,10 @@ def _improvement(agent: Agent, other: Agent, bootstrap: Bootstrap | None) -> Imp
     interval = None
     if bootstrap is not None and bootstrap.replicates and (has_seeds(x) or has_seeds(y)):
         if has_seeds(y):
-            matrices, statistic = [x[:, shared], y[:, shared]], metrics.probability_of_improvement
+            statistic: Statistic = metrics.probability_of_improvement
+            matrices = [x[:, shared], y[:, shared]]
         else:  # one run of the other per game: count each run's win once, and not in every replicate
-            matrices, statistic = [metrics.wins(x, metrics.game_means(y))[:, shared]], metrics.mean
+            statistic, matrices = metrics.mean, [metrics.wins(x, metrics.game_means(y))[:, shared]]
         low, high = confidence_interval(statistic, *matrices, bootstrap=bootstrap)
         interval = (float(low), float(high))
     value = float(metrics.probability_of_improvement(x, y))
