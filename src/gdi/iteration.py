@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from gdi.clock import Clock
 from gdi.controller import Controller
 from gdi.errors import DivergenceError
-from gdi.types import Batch, EpisodeEnd, Metrics, Window
+from gdi.types import Batch, EpisodeEnd, Metrics, SeenStates, Window
 
 if TYPE_CHECKING:  # ``reweight`` also runs in a process that holds only the controller and does not import torch
     from torch import Tensor
@@ -30,10 +30,14 @@ if TYPE_CHECKING:  # ``reweight`` also runs in a process that holds only the con
 
 @dataclass(frozen=True)
 class Sampled:
-    """The number of transitions and the finished episodes of one sampled window, without its arrays."""
+    """The number of transitions, the finished episodes and some states of one sampled window, without its arrays."""
 
     transitions: int
     episodes: list[EpisodeEnd]
+    states: SeenStates | None = None
+
+
+NOTHING = Sampled(0, [])
 
 
 @dataclass(frozen=True)
@@ -60,16 +64,17 @@ class Improved:
 
 @dataclass(frozen=True)
 class Iteration:
-    """The episodes that ended and the updates made in one iteration t."""
+    """The episodes that ended, the updates made and the states picked in one iteration t."""
 
     episodes: list[EpisodeEnd] = field(default_factory=list)
     updates: list[Metrics] = field(default_factory=list)
+    states: SeenStates | None = None
 
 
 def sample(actor: Actor, propose: Propose, max_transitions: int) -> tuple[Window, Sampled]:
     """Play one window in every environment: {X_{ρ0,λ}} with λ ~ P_Λ."""
     window, transitions, episodes = actor.collect(propose, max_transitions)
-    return window, Sampled(transitions, episodes)
+    return window, Sampled(transitions, episodes, actor.picked_states())
 
 
 def improve(batches: Iterable[Batch], learner: Learner, push_every_updates: int, clock: Clock) -> Improved:
@@ -135,12 +140,12 @@ def iterate(operators: Operators, total_steps: int) -> Iterator[Iteration]:
             continue
         improved = operators.improve()
         operators.reweight(sampled)
-        yield from ended(sampled.episodes, improved)
-    yield from ended([], operators.improve(last=True))
+        yield from ended(sampled, improved)
+    yield from ended(NOTHING, operators.improve(last=True))
 
 
-def ended(episodes: list[EpisodeEnd], improved: Improved) -> Iterator[Iteration]:
+def ended(sampled: Sampled, improved: Improved) -> Iterator[Iteration]:
     """Yield a finished iteration, then raise the learner's error if it diverged."""
-    yield Iteration(episodes, improved.updates)
+    yield Iteration(sampled.episodes, improved.updates, sampled.states)
     if improved.diverged is not None:
         raise improved.diverged

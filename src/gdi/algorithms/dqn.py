@@ -77,6 +77,10 @@ class DQN(Algorithm):
         broken = torch.where(q.isfinite().all(-1, keepdim=True), 0.0, torch.nan)
         return torch.log(epsilon / q.shape[-1] + (1 - epsilon) * greedy) + broken
 
+    def value(self, head: Head) -> Tensor:
+        """Return max_a Q, [T, B]."""
+        return head.q[:, :, 0].max(-1).values
+
     def bootstrap_row(self, data: Transitions) -> Tensor | None:
         return self._n_step(data).row if self._config.n_steps > 1 else None
 

@@ -12,6 +12,8 @@ from gdi.runtime.checkpoint import BEST
 from gdi.runtime.run_log import METRICS, read_metrics
 
 CONFIG, CHECKPOINTS = "config.json", "checkpoints"
+# Settings that do not affect training. Runs that are older than such a setting can therefore be resumed.
+MAY_CHANGE = ("run.states_per_stage",)
 
 
 def default_run_dir(config: Config) -> Path:
@@ -83,6 +85,8 @@ def prepare_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
         if not resume:
             raise UserError(f"{run_dir} is not empty: continue that run with --resume, or choose another --run-dir.")
         for name, old, new in differences(read_config(run_dir, classes=own_classes(config)), config):
+            if name in MAY_CHANGE:
+                continue
             raise UserError(
                 f"cannot resume {run_dir}: {name} was {old!r} and is now {new!r}. A run keeps its config: start a new "
                 "one in another --run-dir."

@@ -16,7 +16,7 @@ from gdi.cores import set_torch_threads
 from gdi.data import Draws, Replay, Store, collector_state, make_replay, make_store
 from gdi.envs import EnvSpec
 from gdi.evaluation import Evaluation, Evaluator
-from gdi.iteration import Improved, Iteration, Published, Sampled, ended, improve, iterate, reweight, sample
+from gdi.iteration import NOTHING, Improved, Iteration, Published, Sampled, ended, improve, iterate, reweight, sample
 from gdi.learner import Learner
 from gdi.networks.precision import precision_warning
 from gdi.runtime.factories import configure_process, make_actor, make_evaluator, make_learner, resolve_device
@@ -94,7 +94,7 @@ def train_pending(parts: LocalOperators) -> Iterator[Iteration]:
     """
     improved = parts.improve()
     if improved.batches:
-        yield from ended([], improved)
+        yield from ended(NOTHING, improved)
 
 
 def iterate_overlapped(parts: LocalOperators, total_steps: int) -> Iterator[Iteration]:
@@ -115,8 +115,8 @@ def iterate_overlapped(parts: LocalOperators, total_steps: int) -> Iterator[Iter
                 parts.episodes += len(sampled.episodes)
             parts.reweight(sampled)
             parts.publish(improved.published)
-            yield from ended(sampled.episodes, improved)
-    yield from ended([], parts.improve(last=True))
+            yield from ended(sampled, improved)
+    yield from ended(NOTHING, parts.improve(last=True))
 
 
 @dataclass

@@ -21,6 +21,7 @@ from gdi.iteration import Iteration
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.events import Event, ResumableSink, Sink
 from gdi.runtime.metrics import Averages
+from gdi.runtime.states import StateRecorder
 from gdi.seeds import child_seed
 from gdi.types import State
 
@@ -88,12 +89,20 @@ class PendingEvaluation:
 class Run:
     """Algorithm 1 over a system, with scheduled evaluation, logging and checkpoints."""
 
-    def __init__(self, system: System, log: ResumableSink, watchers: Sink, checkpoints: CheckpointStore) -> None:
+    def __init__(
+        self,
+        system: System,
+        log: ResumableSink,
+        watchers: Sink,
+        checkpoints: CheckpointStore,
+        states: StateRecorder | None = None,
+    ) -> None:
         self._system = system
         self._config = system.config
         self._log = log
         self._watchers = watchers  # includes the log
         self._checkpoints = checkpoints
+        self._states = states
         self._averages = Averages()
         self._last = {"log": 0, "evaluation": 0, "checkpoint": 0}  # step count at the last time of each
         self._best_mean = -math.inf
@@ -141,6 +150,8 @@ class Run:
         self._evaluation = Evaluation(**run["evaluation"]) if run["evaluation"] else None
         self._finished = bool(run["finished"])
         self._seconds_before = float(run["seconds"])
+        if self._states is not None and "states" in run:
+            self._states.load_state_dict(run["states"])
         self._log.rewind(run["log"])
         return True
 
@@ -184,6 +195,8 @@ class Run:
             self._averages.add({"episode/return": episode.episode_return, "episode/length_steps": episode.length_steps})
         for metrics in iteration.updates:
             self._averages.add(metrics)
+        if self._states is not None:
+            self._states.add(self.steps, iteration.states)
         self._watchers.event({"kind": "progress", "steps": self.steps, "frames": self.frames})
 
     def _is_due(self, name: str, every_steps: int) -> bool:
@@ -289,6 +302,8 @@ class Run:
         with self._system.clock.measure("checkpoint"):
             state = {"system": self._system.state_dict(), "run": self._state()}
             path = self._checkpoints.save(self.steps, self._system.updates, state, best=best)
+            if self._states is not None:
+                self._states.write()
         self._watchers.event({"kind": "checkpoint", "steps": self.steps, "path": str(path)})
         return path
 
@@ -301,4 +316,5 @@ class Run:
             "finished": self._finished,
             "seconds": self.seconds,
             "log": self._log.position(),
+            **({} if self._states is None else {"states": self._states.state_dict()}),
         }

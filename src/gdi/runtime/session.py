@@ -20,6 +20,7 @@ from gdi.runtime.folder import CHECKPOINTS, prepare_run_dir
 from gdi.runtime.lock import run_lock
 from gdi.runtime.run import Run, System
 from gdi.runtime.run_log import RunLog
+from gdi.runtime.states import StateRecorder
 
 # A process may be lost this often before the next checkpoint.
 MAX_LOSSES_PER_CHECKPOINT = 3
@@ -119,7 +120,9 @@ class Session:
         """Train until the end, a stop, or the loss of a process."""
         config, folder, watchers = self._config, self._folder, self._watchers
         store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, watchers.notice)
-        run = Run(system, log, watchers, store)
+        kept = config.run.states_per_stage
+        states = StateRecorder(folder, kept, config.steps) if kept else None
+        run = Run(system, log, watchers, store, states)
         resumed = run.resume() if continues else False
         if self._began_steps is None:
             text = f"{format_start(config, folder, run.steps, resumed)}\n{system.summary()}"

@@ -115,7 +115,7 @@ class ActorWorker:
         self._indices.begin_window()
         window, sampled = sample(self._actor, self._propose, max_transitions)
         episodes = [replace(episode, env=self._first_env + episode.env) for episode in sampled.episodes]
-        return window, Sampled(sampled.transitions, episodes)
+        return window, replace(sampled, episodes=episodes)
 
     def _propose(self, envs: list[int]) -> list[Index]:
         return self._indices.propose([self._first_env + env for env in envs])

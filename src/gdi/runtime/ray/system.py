@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import ray
@@ -167,6 +168,7 @@ class RaySystem:
         self.clock.add(improved.counters.seconds)
 
     def reweight(self, sampled: Sampled) -> None:
+        sampled = replace(sampled, states=None)  # the controller has no use for them
         before, self._reweighting = self._reweighting, self._parts["controller"].reweight.remote(sampled)
         if before is not None:
             self._get(before)
