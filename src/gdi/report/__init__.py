@@ -1,1 +1,1 @@
-"""Displays of a run: the live console."""
+"""Displays of runs: the live console, and the reader and the page that need only run folders."""
