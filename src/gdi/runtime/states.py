@@ -1,7 +1,8 @@
 """A sample of the states of each third of a run, in ``states/stage-*.npz``.
 
-Each file has the arrays ``obs``, ``value`` (V when it was seen), ``index`` (λ) and ``episode_return``, which is NaN if
-the episode had not ended yet. The array ``steps`` holds the first and last training step of the stage so far.
+Each file has the arrays ``obs``, ``value`` (V when it was seen), ``index`` (λ), ``episode`` (a name of three numbers)
+and ``episode_return``, which is NaN if the episode has not ended yet. The array ``steps`` holds the first and last
+training step of the stage so far.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ STATES = "states"
 STAGES = 3
 MAX_FILE_BYTES = 1_000_000
 ROWS = ("obs", "value", "index", "key", "episode")
+SAVED = ("obs", "value", "index", "episode", "episode_return")
 
 
 class Reservoir:
@@ -89,7 +91,7 @@ class StateRecorder:
 
 def packed(stage: Reservoir) -> bytes:
     """Return the compressed file of a stage: smaller images, or else fewer states, if it were above 1 MB."""
-    rows = {name: stage.rows[name] for name in ("obs", "value", "index", "episode_return")}
+    rows = {name: stage.rows[name] for name in SAVED}
     while True:
         file = io.BytesIO()
         np.savez_compressed(
@@ -98,6 +100,7 @@ def packed(stage: Reservoir) -> bytes:
             obs=rows["obs"],
             value=rows["value"],
             index=rows["index"],
+            episode=rows["episode"],
             episode_return=rows["episode_return"],
         )
         if file.tell() <= MAX_FILE_BYTES:
