@@ -18,13 +18,17 @@ from ale_py import ALEInterface, roms
 
 import gdi
 from gdi.cli.main import main
-from gdi.config import GDISpace
+from gdi.config import EnvConfig, GDISpace
+from gdi.envs import make_env, minatar
 from gdi.envs.atari import AtariEnv
-from gdi.envs.atari_screen import AtariScreen, ScreenStep, seeded_screen
+from gdi.envs.atari_screen import AtariScreen, seeded_screen
+from gdi.envs.base import Drawable
 from gdi.envs.protocols import PROTOCOLS, AtariProtocol
+from gdi.envs.screen import ScreenStep, make_screen
 from gdi.errors import UserError
-from gdi.evaluation.video import Mp4Writer, RecordedEpisode, check_recording, draw, drawable, record, video_size
+from gdi.evaluation.video import Mp4Writer, RecordedEpisode, check_path, draw, drawable, record, video_size
 from gdi.index_space import make_index_space
+from gdi.seeds import child_seed
 from gdi.types import Array, Index
 from helpers import error_line, tiny_config
 
@@ -186,20 +190,23 @@ def test_a_protocol_that_the_screen_does_not_know_is_refused(setting: str) -> No
 def test_the_picture_is_enlarged_exactly_and_the_strip_tells_score_and_lambda() -> None:
     image = np.random.default_rng(0).integers(256, size=(210, 160, 3), dtype=np.uint8)
     text = caption(LAMBDA)
-    picture = draw(image, 12, text)
+    picture = draw(image, 12, 5, text)
     assert picture.shape == (HEIGHT, WIDTH, 3)
     assert video_size((210, 160, 3)) == (WIDTH, HEIGHT)
     np.testing.assert_array_equal(picture[STRIP:], image.repeat(3, axis=0).repeat(3, axis=1))
-    np.testing.assert_array_equal(picture, draw(image, 12, text))
-    assert (picture[:STRIP] != draw(image, 13, text)[:STRIP]).any()
+    np.testing.assert_array_equal(picture, draw(image, 12, 5, text))
+    assert (picture[:STRIP] != draw(image, 13, 5, text)[:STRIP]).any()
     for other in ((2.0, 0.5, 0.75), (1.25, 2.0, 0.75), (1.25, 0.5, 0.5)):
-        assert (picture[:STRIP] != draw(image, 12, caption(other))[:STRIP]).any()
+        assert (picture[:STRIP] != draw(image, 12, 5, caption(other))[:STRIP]).any()
     assert caption(LAMBDA) == "1/tau1 1.25  1/tau2 0.5  eps 0.75"
     assert drawable("β 1 ☃") == "beta 1 ?"
     # The longest text fits: nothing is drawn in the last columns.
-    longest = draw(image, 123_456_789, caption((0.000123, 0.000123, 0.000123)))
+    longest = draw(image, 123_456_789, 99_999, caption((0.000123, 0.000123, 0.000123)))
     assert longest[:STRIP].any()
-    assert not longest[:STRIP, -20:].any()
+    assert not longest[:STRIP, -6:].any()
+    assert not longest[34:STRIP, -20:].any()
+    # The score and the step do not touch.
+    assert (longest[:30, :, 0].any(axis=0)[: WIDTH - 100] == 0).any()
 
 
 class Recorded(NamedTuple):
@@ -222,12 +229,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     screen, player = seeded_screen("breakout", NO_NOOPS, 0, 40), Scripted(1)
     step = screen.reset()
     score = 0.0
-    frames = [draw(step.frames[0].image, score, caption(LAMBDA))]
+    frames = [draw(step.frames[0].image, score, 0, caption(LAMBDA))]
     while not (step.terminated or step.truncated):
         step = screen.step(player.act(step.obs))
         for image, reward in step.frames:
             score += reward
-            frames.append(draw(image, score, caption(LAMBDA)))
+            frames.append(draw(image, score, len(player.seen), caption(LAMBDA)))
     return Recorded(path, recorded_player, told, *read(path), frames)
 
 
@@ -252,10 +259,11 @@ def test_the_video_has_every_frame_at_60_a_second(recorded: Recorded) -> None:
 
 def test_the_running_score_is_drawn_on_the_frame_that_scores(recorded: Recorded) -> None:
     path, _, told, _, frames, expected = recorded
-    changes = [i for i in range(1, 161) if (expected[i][:STRIP] != expected[i - 1][:STRIP]).any()]
+    score = [frame[:STRIP, : WIDTH // 2] for frame in expected]  # the step stands on the right
+    changes = [i for i in range(1, 161) if (score[i] != score[i - 1]).any()]
     assert told[0].score == len(changes) == 1  # a brick of the lowest rows is worth 1
     at = changes[0]
-    earlier, before, after = (frame[:STRIP].astype(int) for frame in frames[at - 2 : at + 1])
+    earlier, before, after = (frame[:STRIP, : WIDTH // 2].astype(int) for frame in frames[at - 2 : at + 1])
     assert np.abs(after - before).max() > np.abs(before - earlier).max() + 100
     assert list(path.parent.iterdir()) == [path]
 
@@ -278,7 +286,7 @@ def test_an_interrupted_recording_leaves_nothing(tmp_path: Path) -> None:
     image = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
 
     def interrupted() -> None:
-        with Mp4Writer(path, (WIDTH, HEIGHT)) as video:
+        with Mp4Writer(path, (WIDTH, HEIGHT), 60) as video:
             for _ in range(10):
                 video.write(image)
             assert not path.exists()  # what kills us now leaves no half file of that name
@@ -294,7 +302,7 @@ def test_a_video_that_is_not_whole_is_not_kept(tmp_path: Path) -> None:
     image = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
 
     def killed(frames_afterwards: int) -> None:
-        with Mp4Writer(path, (WIDTH, HEIGHT)) as video:
+        with Mp4Writer(path, (WIDTH, HEIGHT), 60) as video:
             video.write(image)
             ffmpeg = video._ffmpeg.gi_frame.f_locals["p"]
             ffmpeg.kill()
@@ -313,7 +321,7 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> Non
     path = tmp_path / "out.mp4"
 
     def late() -> None:
-        with Mp4Writer(path, (WIDTH, HEIGHT)) as video:
+        with Mp4Writer(path, (WIDTH, HEIGHT), 60) as video:
             video.write(np.zeros((HEIGHT, WIDTH, 3), np.uint8))
             path.write_text("precious")
 
@@ -371,7 +379,7 @@ def test_evaluate_with_a_video(run_dir: Path, tmp_path: Path, capsys: pytest.Cap
     for agent in agents:
         agent.reset()
     assert agents[0].named_index == episode["index"] != agents[1].named_index
-    wanted = draw(np.zeros((210, 160, 3), np.uint8), 0, caption(tuple(episode["index"].values())))[:STRIP]
+    wanted = draw(np.zeros((210, 160, 3), np.uint8), 0, 0, caption(tuple(episode["index"].values())))[:STRIP]
     assert np.abs(frames[0][:STRIP].astype(int) - wanted).mean() < 4
     # The same seed plays the same first episode, and then another one.
     assert main([*argv, "--video", str(two), "--video-episodes", "2"]) == 0
@@ -456,7 +464,7 @@ def test_an_unwritable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(Path, "touch", denied)
     tmp_path.chmod(0o500)
     with pytest.raises(UserError, match=r"cannot write .*out\.mp4: Permission denied"):
-        check_recording("ALE/Pong-v5", tmp_path / "out.mp4")
+        check_path(tmp_path / "out.mp4")
 
 
 @pytest.mark.usefixtures("_nothing_is_played")
@@ -479,7 +487,7 @@ def test_a_missing_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(imageio_ffmpeg, "get_ffmpeg_exe", missing)
     with pytest.raises(UserError, match="needs ffmpeg"):
-        check_recording("ALE/Pong-v5", tmp_path / "out.mp4")
+        check_path(tmp_path / "out.mp4")
 
 
 @pytest.mark.usefixtures("_nothing_is_played")
@@ -514,25 +522,66 @@ def test_evaluate_refuses_odd_requests(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_environments_have_no_frames_to_show(tmp_path: Path) -> None:
-    for env_id in ("MinAtar/Breakout-v0", "CartPole-v1", "Toy/Surface-v0"):
-        with pytest.raises(UserError, match=rf"57 Atari games, such as ALE/Pong-v5.*{env_id}"):
-            check_recording(env_id, tmp_path / "out.mp4")
-
-
-def test_evaluate_of_another_environment_says_so_at_once(
+def test_an_environment_without_pictures_says_so_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = gdi.train(tiny_config("CartPole-v1", steps=80), tmp_path / "run")
     monkeypatch.setattr(gdi.Agent, "evaluate", lambda *_: pytest.fail("something was played"))
-    argv = ["evaluate", str(run.run_dir), "--video", str(tmp_path / "out.mp4")]
-    assert "CartPole-v1 is not one" in error_line(argv, capsys)
-    assert not (tmp_path / "out.mp4").exists()
+    for env_id, message in (
+        ("Toy/Surface-v0", "Toy/Surface-v0 cannot be drawn: choose an environment"),
+        ("ray_envs:Plain-v0", "ray_envs:Plain-v0 cannot be drawn: it needs the render mode rgb_array and has none"),
+    ):
+        folder = tmp_path / env_id.partition("-")[0].replace("/", "-")
+        gdi.train(tiny_config(env_id, steps=40), folder)
+        argv = ["evaluate", str(folder), "--video", str(tmp_path / "out.mp4")]
+        assert message in error_line(argv, capsys)
+        assert not (tmp_path / "out.mp4").exists()
+
+
+# Environments with one picture per step.
+
+
+@pytest.mark.parametrize(
+    ("env_id", "size", "fps"), [("CartPole-v1", (608, 464), 50), ("MinAtar/Breakout-v0", (480, 544), 15)]
+)
+def test_a_video_of_any_environment_that_can_be_drawn(
+    env_id: str, size: tuple[int, int], fps: int, tmp_path: Path
+) -> None:
+    """Two episodes, from a trained run: every step is shown, and the second episode is another one."""
+    gdi.train(tiny_config(env_id, steps=80), tmp_path / "run")
+    told = gdi.load(tmp_path / "run").record(tmp_path / "out.mp4", episodes=2, seed=1)
+    meta, frames = read(tmp_path / "out.mp4")
+    assert (meta["size"], meta["fps"]) == (size, fps)
+    assert len(frames) == sum(1 + episode.length_steps for episode in told)
+    env = make_env(EnvConfig(id=env_id), 1, draws=True)
+    assert isinstance(env, Drawable)
+    first = env.reset(child_seed(1, "video"))
+    screen = make_screen(EnvConfig(id=env_id), child_seed(1, "video"))
+    np.testing.assert_array_equal(screen.reset().obs, first[0])
+    picture = env.draw(0)
+    wanted = draw(picture, 0, 0, caption(tuple((told[0].index or {}).values())))
+    assert np.abs(frames[0].astype(int) - wanted).mean() < 4
+    second = frames[1 + told[0].length_steps]
+    assert np.abs(frames[0].astype(int) - second).max() > 20
+    assert all(episode.score == episode.length_steps for episode in told) or env_id != "CartPole-v1"
+
+
+def test_minatar_is_drawn_in_the_colors_of_its_channels() -> None:
+    env = make_env(EnvConfig(id="MinAtar/Breakout-v0"), 2)
+    assert isinstance(env, Drawable)
+    obs = env.reset(0)
+    for i in range(2):
+        picture = env.draw(i)
+        assert picture.shape == (10, 10, 3)
+        for row, column in np.ndindex(10, 10):
+            on = np.flatnonzero(obs[i, row, column])
+            wanted = minatar.COLORS[on[-1]] if len(on) else minatar.BACKGROUND
+            np.testing.assert_array_equal(picture[row, column], wanted)
+    assert len(np.unique(minatar.COLORS, axis=0)) == 10
 
 
 def test_opencv_and_ffmpeg_are_imported_only_for_a_video() -> None:
     code = (
         "import sys, gdi.api, gdi.cli.evaluate, gdi.cli.play, gdi.evaluation.video\n"
-        "assert not {'cv2', 'imageio_ffmpeg', 'ale_py'} & set(sys.modules)"
+        "assert not {'cv2', 'imageio_ffmpeg', 'ale_py', 'pygame'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

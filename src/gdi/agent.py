@@ -15,12 +15,11 @@ from gdi.algorithms import make_algorithm
 from gdi.config import Config
 from gdi.controller import make_controller
 from gdi.envs import make_env
-from gdi.envs.atari_screen import seeded_screen
-from gdi.envs.protocols import find_protocol
+from gdi.envs.screen import make_screen
 from gdi.errors import UserError
 from gdi.evaluation import Evaluation, Evaluator
 from gdi.evaluation.evaluator import num_envs_for
-from gdi.evaluation.video import RecordedEpisode, check_recording, record
+from gdi.evaluation.video import RecordedEpisode, check_path, record
 from gdi.index_space import make_index_space
 from gdi.networks import make_network
 from gdi.runtime.folder import CONFIG
@@ -121,11 +120,14 @@ class Agent:
 
     def check_recording(self, path: str | Path) -> None:
         """Raise UserError if ``record`` cannot succeed with this path. Nothing is played."""
-        check_recording(self.config.env.id, Path(path))
+        check_path(Path(path))
+        make_screen(self.config.env, 0).close()
 
     def record(self, path: str | Path, episodes: int = 1, seed: int = 0) -> list[RecordedEpisode]:
-        """Play Atari episodes and record every frame in color in a new mp4 file, with score and λ."""
-        self.check_recording(path)
-        env = self.config.env
-        screen = seeded_screen(env.id, find_protocol(env.protocol), child_seed(seed, "video"), env.max_episode_steps)
-        return record(Path(path), screen, self, episodes)
+        """Play episodes and record every frame in color in a new mp4 file, with score, step and λ."""
+        check_path(Path(path))
+        screen = make_screen(self.config.env, child_seed(seed, "video"))
+        try:
+            return record(Path(path), screen, self, episodes)
+        finally:
+            screen.close()

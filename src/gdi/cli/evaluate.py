@@ -37,9 +37,7 @@ def run(argv: list[str]) -> int:
         help="use this exploration setting (λ), one number per axis, instead of the controller's choice",
     )
     parser.add_argument("--trust", action="store_true", help="import the modules that the run folder names")
-    parser.add_argument(
-        "--video", type=Path, help="also record an episode of an Atari game to this mp4 file, which must be new"
-    )
+    parser.add_argument("--video", type=Path, help="also record an episode to this mp4 file, which must be new")
     parser.add_argument("--video-episodes", type=whole_number, help="number of episodes in the video (default: 1)")
     parser.add_argument("--json", action="store_true", help=JSON_HELP)
     args = parser.parse_args(argv)

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from gdi.cli.parsing import JSON_HELP, OneLineParser, whole_number
-from gdi.envs.names import atari_id
 from gdi.envs.protocols import PROTOCOLS
 from gdi.errors import UserError, did_you_mean
 from gdi.report.console import format_normalized
@@ -60,9 +59,9 @@ def run(argv: list[str]) -> int:
     path = args.video or Path(f"{game}-seed{args.seed}.mp4")
 
     from gdi.envs.atari_screen import seeded_screen
-    from gdi.evaluation.video import FRAMES_PER_SECOND, check_recording, record
+    from gdi.evaluation.video import check_path, record
 
-    check_recording(atari_id(game), path)
+    check_path(path)
     screen_seed, action_seed = (int(seed) for seed in np.random.SeedSequence(args.seed).generate_state(2))
     screen = seeded_screen(game, protocol, screen_seed)
     (episode,) = record(path, screen, RandomPlayer(screen.num_actions, np.random.default_rng(action_seed)))
@@ -75,6 +74,6 @@ def run(argv: list[str]) -> int:
     print(f"{game}, random agent, protocol {protocol.name}, seed {args.seed}: score {episode.score:,.0f}")
     print(f"  {format_normalized(against)}")
     cut = ", then truncated" if episode.truncated else ""
-    print(f"  {episode.length_steps:,} steps, {episode.length_frames / FRAMES_PER_SECOND:.1f} s of play{cut}")
+    print(f"  {episode.length_steps:,} steps, {episode.length_frames / screen.frames_per_second:.1f} s of play{cut}")
     print(f"  video in {path}")
     return 0

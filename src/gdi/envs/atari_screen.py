@@ -8,34 +8,20 @@ generator.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gdi.envs.protocols import AtariProtocol
+from gdi.envs.screen import ScreenFrame, ScreenStep
 from gdi.scores.games import canonical_game
 from gdi.types import Array
 
 
-class ScreenFrame(NamedTuple):
-    """One emulator frame."""
-
-    image: Array  # [height, width, 3] bytes, RGB
-    reward: float  # points that this frame added to the score
-
-
-class ScreenStep(NamedTuple):
-    """One step of one game."""
-
-    obs: Array  # [side, side] bytes: the single gray frame that the agent receives
-    reward: float
-    terminated: bool
-    truncated: bool
-    frames: list[ScreenFrame]  # one per emulator frame played; fewer than the action repeat if the episode ended
-
-
 class AtariScreen:
     """One copy of one game under a protocol. Call ``reset`` before every episode."""
+
+    frames_per_second = 60  # of the console
 
     def __init__(
         self,
@@ -103,6 +89,9 @@ class AtariScreen:
         self._steps += 1
         truncated = not over and (self._steps >= self._cut_steps or stuck)
         return ScreenStep(self._observe(), total, over, truncated, frames)
+
+    def close(self) -> None:
+        """Do nothing, because the emulator holds no resources."""
 
     def _draw_noops(self) -> int:
         most = self.protocol.max_noop_frames

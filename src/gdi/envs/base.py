@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -61,3 +61,14 @@ class VectorEnv(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Drawable(Protocol):
+    """A ``VectorEnv`` whose copies can be drawn in color, for videos."""
+
+    frames_per_second: int  # one frame per step
+
+    def draw(self, i: int) -> Array:
+        """Return a picture of copy ``i`` as it is now, [height, width, 3] bytes."""
+        ...

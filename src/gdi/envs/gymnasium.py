@@ -12,13 +12,18 @@ from gymnasium.vector import AutoresetMode
 
 from gdi.envs import minatar
 from gdi.envs.base import EnvSpec, StepResult
-from gdi.errors import UserError, did_you_mean
+from gdi.errors import UserError, did_you_mean, install_hint
 from gdi.scores.games import GAMES
 from gdi.types import Array, State
 
+PICTURES = "rgb_array"  # Gymnasium's render mode
+DEFAULT_FRAMES_PER_SECOND = 30
 
-def _make(env_id: str, num_envs: int, max_episode_steps: int) -> Any:
+
+def _make(env_id: str, num_envs: int, max_episode_steps: int, draws: bool = False) -> Any:
     options: dict[str, Any] = {"max_episode_steps": max_episode_steps} if max_episode_steps else {}
+    if draws:
+        options["render_mode"] = PICTURES
     module = env_id.partition(":")[0]
     if ":" in env_id:
         if not all(name.isidentifier() for name in module.split(".")):
@@ -87,9 +92,14 @@ def observation_spec(env_id: str, space: gymnasium.Space[Any]) -> tuple[tuple[in
 class GymnasiumEnv:
     """N copies in Gymnasium's SyncVectorEnv, with its next-step reset mode."""
 
-    def __init__(self, env_id: str, num_envs: int, max_episode_steps: int = 0) -> None:
+    def __init__(self, env_id: str, num_envs: int, max_episode_steps: int = 0, *, draws: bool = False) -> None:
+        """``draws``: make copies that can be drawn, or raise UserError."""
         self._env = _make(env_id, num_envs, max_episode_steps)
         self._id = env_id
+        if draws:
+            self._check_pictures()
+            self._env = _make(env_id, num_envs, max_episode_steps, draws=True)
+        self.frames_per_second = int(self._env.metadata.get("render_fps") or DEFAULT_FRAMES_PER_SECOND)
         self.num_envs = num_envs
         action_space = self._env.single_action_space
         if not isinstance(action_space, gymnasium.spaces.Discrete):
@@ -104,6 +114,29 @@ class GymnasiumEnv:
             self._env.close()
             raise
         self.spec = EnvSpec(shape, dtype, int(action_space.n), first_action=int(action_space.start))
+
+    def _check_pictures(self) -> None:
+        """Close the environment, and raise UserError if it has no pictures."""
+        self._env.close()
+        modes = self._env.metadata.get("render_modes") or ()
+        if PICTURES not in modes:
+            has = f"only {', '.join(modes)}" if modes else "none"
+            raise UserError(
+                f"{self._id} cannot be drawn: it needs the render mode {PICTURES} and has {has}. Add it to the "
+                "environment's metadata and render()."
+            )
+
+    def draw(self, i: int) -> Array:
+        try:
+            picture = np.asarray(self._env.envs[i].render())
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise UserError(f"{self._id} cannot be drawn: {_one_line(error)}: {install_hint('video')}.") from None
+        if picture.ndim != 3 or picture.shape[-1] != 3 or picture.dtype != np.uint8:
+            raise UserError(
+                f"{self._id} cannot be drawn: render() returned {picture.dtype} of shape {picture.shape}, not bytes "
+                "of shape (height, width, 3)."
+            )
+        return picture
 
     def _obs(self, obs: Array) -> Array:
         self._check_finite("an observation", obs)

@@ -27,10 +27,29 @@ IDS = [f"MinAtar/{name}-v{version}" for version in (0, 1) for name in GAMES]
 STICKY_ACTION_PROB = 0.1
 DIFFICULTY_RAMPING = True
 MAX_EPISODE_STEPS = 5000
+# The colors of the channels, RGB. Where several are on, the last one is drawn, as in MinAtar's own display.
+BACKGROUND = np.array((28, 28, 36), np.uint8)
+COLORS = np.array(
+    [
+        (86, 180, 233),  # the player, in all five games
+        (230, 159, 0),
+        (128, 128, 128),
+        (213, 94, 0),
+        (240, 228, 66),
+        (204, 121, 167),
+        (170, 51, 51),
+        (0, 114, 178),
+        (255, 255, 255),
+        (0, 158, 115),
+    ],
+    np.uint8,
+)
 
 
 class MinAtarEnv:
     """N copies of one game whose observations are [10, 10, channels] booleans."""
+
+    frames_per_second = 15  # MinAtar names no speed; at this one a person can follow
 
     def __init__(self, env_id: str, num_envs: int, max_episode_steps: int = 0) -> None:
         match = re.fullmatch(r"MinAtar/(\w+)-v([01])", env_id)
@@ -71,6 +90,12 @@ class MinAtarEnv:
         for i, game in enumerate(self._games):
             obs[i] = game.env.state()
         return obs
+
+    def draw(self, i: int) -> Array:
+        """Return a picture with one pixel per cell."""
+        state = self._games[i].env.state()
+        last = state.shape[-1] - 1 - state[..., ::-1].argmax(-1)  # of the channels that are on
+        return np.where(state.any(-1, keepdims=True), COLORS[last], BACKGROUND)
 
     def step(self, action: Array) -> StepResult:
         obs = np.empty((self.num_envs, *self.spec.observation_shape), bool)

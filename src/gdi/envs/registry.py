@@ -8,11 +8,11 @@ from gdi.envs.names import canonical_env_id, is_atari
 from gdi.errors import UserError
 
 
-def make_env(config: EnvConfig, num_envs: int | None = None, threads: int = 0) -> VectorEnv:
+def make_env(config: EnvConfig, num_envs: int | None = None, threads: int = 0, *, draws: bool = False) -> VectorEnv:
     """Make ``num_envs`` copies of the environment (by default as many as the config says).
 
     Raise UserError if the id names no environment. ``threads`` (0 means all cores) applies to environments that step in
-    their own threads.
+    their own threads. ``draws`` makes copies that can be drawn (``Drawable``) where that needs a setting.
     """
     count = config.num_envs if num_envs is None else num_envs
     if (canonical := canonical_env_id(config.id)) != config.id:
@@ -38,4 +38,4 @@ def make_env(config: EnvConfig, num_envs: int | None = None, threads: int = 0) -
         return make_toy(config.id, count, config.max_episode_steps)
     from gdi.envs.gymnasium import GymnasiumEnv
 
-    return GymnasiumEnv(config.id, count, config.max_episode_steps)
+    return GymnasiumEnv(config.id, count, config.max_episode_steps, draws=draws)

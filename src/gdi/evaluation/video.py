@@ -1,12 +1,13 @@
-"""Videos of episodes: all game frames in color, at the console's 60 per second, with score and λ.
+"""Videos of episodes: every picture in color, with score, step and λ above it.
 
-``check_recording`` finds problems with the input before any episode is played. OpenCV and ffmpeg come with the extra
+``check_path`` finds problems with the file before any episode is played. OpenCV and ffmpeg come with the extra
 ``video`` and are imported only for a video.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -14,14 +15,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gdi.envs.atari_screen import AtariScreen
-from gdi.envs.names import is_atari
+from gdi.envs.screen import Screen
 from gdi.errors import UserError, install_hint
 from gdi.types import Array
 
-FRAMES_PER_SECOND = 60
-UPSCALE = 3  # 160x210 -> 480x630
-TEXT_LINES_PIXELS = 48  # height of the two lines of text above the image
+WIDTH = 480  # a picture is enlarged to about this width, and the text needs it
+TEXT_LINES_PIXELS = 56  # height of the two lines of text above the image
 DRAWABLE = {"α": "alpha", "β": "beta", "γ": "gamma", "ε": "eps", "λ": "lambda", "τ": "tau"}
 BLOCK_PIXELS = 16  # H.264 encodes blocks of this size, so its multiples need no padding
 
@@ -49,7 +48,7 @@ class RecordedEpisode:
 
     score: float
     length_steps: int
-    length_frames: int  # emulator frames played; the video also shows the first screen
+    length_frames: int  # pictures played, one per step or per emulator frame; the video also shows the first one
     truncated: bool
     index: dict[str, float] | None
 
@@ -57,13 +56,8 @@ class RecordedEpisode:
         return asdict(self)
 
 
-def check_recording(env_id: str, path: Path) -> None:
-    """Raise UserError if this environment cannot be shown, or if no video can be written to this path."""
-    if not is_atari(env_id):
-        raise UserError(
-            f"videos are available only for the 57 Atari games, such as ALE/Pong-v5, and {env_id} is not one of them: "
-            "choose one of these games."
-        )
+def check_path(path: Path) -> None:
+    """Raise UserError if no video can be written to this path."""
     if path.suffix.lower() != ".mp4":
         raise UserError(f"{path} does not end in .mp4: choose an .mp4 file for the video.")
     try:
@@ -94,10 +88,16 @@ def temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.part")
 
 
+def upscale(image_width: int) -> int:
+    """Return the whole number of pixels that each pixel of a picture gets: 3 for Atari, 48 for MinAtar."""
+    return max(1, round(WIDTH / image_width))
+
+
 def video_size(image_shape: tuple[int, int, int]) -> tuple[int, int]:
-    """Return the width and height in pixels for screens of that shape, including the text above them."""
-    height = UPSCALE * image_shape[0] + TEXT_LINES_PIXELS
-    return UPSCALE * image_shape[1], height + -height % BLOCK_PIXELS
+    """Return the width and height in pixels for pictures of that shape, including the text above them."""
+    factor = upscale(image_shape[1])
+    width, height = max(WIDTH, factor * image_shape[1]), factor * image_shape[0] + TEXT_LINES_PIXELS
+    return width + -width % BLOCK_PIXELS, height + -height % BLOCK_PIXELS
 
 
 def drawable(text: str) -> str:
@@ -107,16 +107,26 @@ def drawable(text: str) -> str:
     return text.encode("ascii", "replace").decode()
 
 
-def draw(image: Array, score: float, text: str) -> Array:
-    """Draw one frame of the video, [height, width, 3], with score and text above the enlarged screen."""
+def format_score(score: float) -> str:
+    return f"{score:,.0f}" if score == round(score) else f"{score:,.1f}"
+
+
+def draw(image: Array, score: float, step: int, text: str) -> Array:
+    """Draw one frame of the video, [height, width, 3], with score, step and text above the enlarged picture."""
     import cv2
 
     width, height = video_size((image.shape[0], image.shape[1], 3))
     canvas = np.zeros((height, width, 3), np.uint8)
-    picture_height = UPSCALE * image.shape[0]
-    canvas[-picture_height:] = cv2.resize(image, (width, picture_height), interpolation=cv2.INTER_NEAREST)
+    factor = upscale(image.shape[1])
+    picture_height, picture_width = factor * image.shape[0], factor * image.shape[1]
+    left = (width - picture_width) // 2
+    picture = cv2.resize(image, (picture_width, picture_height), interpolation=cv2.INTER_NEAREST)
+    canvas[-picture_height:, left : left + picture_width] = picture
     font, white, gray = cv2.FONT_HERSHEY_SIMPLEX, (255, 255, 255), (190, 190, 190)
-    cv2.putText(canvas, f"score {score:,.0f}", (8, 26), font, 0.8, white, 2, cv2.LINE_AA)
+    cv2.putText(canvas, f"score {format_score(score)}", (8, 26), font, 0.8, white, 2, cv2.LINE_AA)
+    steps = f"step {step:,}"
+    (steps_width, _), _ = cv2.getTextSize(steps, font, 0.6, 1)
+    cv2.putText(canvas, steps, (width - steps_width - 8, 26), font, 0.6, gray, 1, cv2.LINE_AA)
     cv2.putText(canvas, text, (8, 48), font, 0.5, gray, 1, cv2.LINE_AA)
     return canvas
 
@@ -128,16 +138,17 @@ class Mp4Writer:
     only the ``.part`` file.
     """
 
-    def __init__(self, path: Path, size: tuple[int, int]) -> None:
+    def __init__(self, path: Path, size: tuple[int, int], frames_per_second: int) -> None:
         import imageio_ffmpeg
 
         self._path = path
+        self._frames_per_second = frames_per_second
         self._part = temporary_path(path)
         self._frames = 0
         self._ffmpeg: Any = imageio_ffmpeg.write_frames(
             str(self._part),
             size,
-            fps=FRAMES_PER_SECOND,
+            fps=frames_per_second,
             quality=None,  # -crf sets it
             codec="libx264",
             pix_fmt_out="yuv420p",
@@ -170,7 +181,7 @@ class Mp4Writer:
     def _finish(self) -> None:
         # We do not get ffmpeg's exit code, so check the length in the header, which ffmpeg writes last.
         length = length_seconds(self._part)
-        if length is None or abs(length - self._frames / FRAMES_PER_SECOND) > 1 / FRAMES_PER_SECOND:
+        if length is None or abs(length * self._frames_per_second - self._frames) > 1:
             raise UserError(f"the video {self._path} is incomplete and was not saved: check the disk space.")
         if self._path.exists():
             raise UserError(
@@ -192,23 +203,24 @@ def length_seconds(path: Path) -> float | None:
         reader.close()
 
 
-def record(path: Path, screen: AtariScreen, player: RecordedPlayer, episodes: int = 1) -> list[RecordedEpisode]:
+def record(path: Path, screen: Screen, player: RecordedPlayer, episodes: int = 1) -> list[RecordedEpisode]:
     """Play whole episodes and record them in one video."""
-    with Mp4Writer(path, video_size(screen.image_shape)) as video:
-        return [_record_episode(video, screen, player) for _ in range(episodes)]
+    with Mp4Writer(path, video_size(screen.image_shape), screen.frames_per_second) as video:
+        return [play_episode(video.write, screen, player) for _ in range(episodes)]
 
 
-def _record_episode(video: Mp4Writer, screen: AtariScreen, player: RecordedPlayer) -> RecordedEpisode:
+def play_episode(show: Callable[[Array], None], screen: Screen, player: RecordedPlayer) -> RecordedEpisode:
+    """Play one episode, and show every frame of it with its caption."""
     player.reset()
     text = drawable(player.caption())
     step = screen.reset()
-    video.write(draw(step.frames[0].image, 0.0, text))
+    show(draw(step.frames[0].image, 0.0, 0, text))
     score, length_steps, length_frames = 0.0, 0, 0
     while not (step.terminated or step.truncated):
         step = screen.step(player.act(step.obs, step.reward))
+        length_steps += 1
         for image, reward in step.frames:
             score += reward
-            video.write(draw(image, score, text))
-        length_steps += 1
+            show(draw(image, score, length_steps, text))
         length_frames += len(step.frames)
     return RecordedEpisode(score, length_steps, length_frames, step.truncated, player.named_index)
