@@ -87,9 +87,9 @@ class Player:
         value = self._algorithm.value(self._head)
         return np.full(self._num_envs, np.nan, np.float32) if value is None else value[0].numpy()
 
-    def probabilities(self) -> Array:
-        """Return π_{θ_λ}(·|s) of the latest step, [N, A]."""
-        return self._probabilities.numpy()
+    def entropy(self) -> Array:
+        """Return the entropy of π_{θ_λ}(·|s) at the latest step, [N], in nats."""
+        return policy.entropy(self._probabilities.log()).numpy()
 
     def peek(self, observed: Observed) -> dict[str, Array]:
         """Take the algorithm's notes of a step that is not acted yet. Nothing advances, and nothing is drawn."""
