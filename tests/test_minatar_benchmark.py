@@ -46,12 +46,13 @@ from benchmarks.minatar_sweep.records import (
     write_rows,
     write_settings,
 )
-from benchmarks.minatar_sweep.stats import Run
 
 from gdi.config import differences
 from gdi.errors import UserError
 from gdi.networks.torsos import make_torso
 from gdi.scores import metrics
+from gdi.scores import runs as scored
+from gdi.scores.runs import Run
 from gdi.seeds import child_seed
 
 COMMITTED = Path(__file__).parents[1] / "docs" / "results" / "minatar"
@@ -610,7 +611,7 @@ def test_twice_dqn_is_two() -> None:
     divisor = stats.normalizer(runs, GAMES)
     assert divisor == pytest.approx([SIZE[game] for game in GAMES])
     for agent, factor in (("gdi-i3", 2.0), ("gdi-h3", 3.0), ("dqn", 1.0), ("fixed", 0.0)):
-        found = stats.estimate(metrics.iqm, stats.score_matrix(runs, agent, GAMES) / divisor)
+        found = scored.estimate(metrics.iqm, scored.score_matrix(runs, agent, GAMES) / divisor)
         assert found.value == pytest.approx(factor)
         assert 0.9 * factor <= found.low <= found.value <= found.high <= 1.1 * factor
 
@@ -625,50 +626,50 @@ def test_the_normalizer_needs_a_score_to_divide_by() -> None:
 
 def test_missing_runs_are_not_zeros() -> None:
     runs = [run for run in synthetic(exact) if (run.agent, run.game) != ("gdi-i3", "Asterix") or run.seed == 3]
-    matrix = stats.score_matrix(runs, "gdi-i3", GAMES)
+    matrix = scored.score_matrix(runs, "gdi-i3", GAMES)
     assert np.isfinite(matrix).sum(axis=0).tolist() == [1, 3, 3, 3, 3]
-    assert stats.score_matrix([], "gdi-i3", GAMES).shape == (1, 5)
-    assert math.isnan(stats.estimate(metrics.iqm, stats.score_matrix([], "gdi-i3", GAMES)).value)
+    assert scored.score_matrix([], "gdi-i3", GAMES).shape == (1, 5)
+    assert math.isnan(scored.estimate(metrics.iqm, scored.score_matrix([], "gdi-i3", GAMES)).value)
 
 
 def test_probability_of_improvement_decides() -> None:
     runs = synthetic(exact)
-    clear = stats.compare(runs, "gdi-i3", "dqn", GAMES)
+    clear = scored.compare(runs, "gdi-i3", "dqn", GAMES)
     assert (clear.probability.value, clear.verdict, clear.games, clear.ahead) == (1.0, "held", 5, 5)
-    reverse = stats.compare(runs, "dqn", "gdi-i3", GAMES)
+    reverse = scored.compare(runs, "dqn", "gdi-i3", GAMES)
     assert (reverse.probability.value, reverse.verdict, reverse.ahead) == (0.0, "not held", 0)
-    even = stats.compare(runs, "random", "boltzmann", GAMES)
+    even = scored.compare(runs, "random", "boltzmann", GAMES)
     assert (even.probability.value, even.verdict) == (0.5, "undecided")
-    alone = stats.compare([run for run in runs if run.seed == 1], "gdi-i3", "dqn", GAMES)
+    alone = scored.compare([run for run in runs if run.seed == 1], "gdi-i3", "dqn", GAMES)
     assert (alone.probability.value, alone.verdict) == (1.0, "undecided")
     lopsided = [run for run in runs if run.agent != "dqn" or run.seed == 1]
-    assert stats.compare(lopsided, "gdi-i3", "dqn", GAMES).verdict == "undecided"
+    assert scored.compare(lopsided, "gdi-i3", "dqn", GAMES).verdict == "undecided"
     nearly = synthetic(lambda agent, game, seed: (seed + 0.5 * (agent == "gdi-i3"),))
-    close = stats.compare(nearly, "gdi-i3", "dqn", GAMES)
+    close = scored.compare(nearly, "gdi-i3", "dqn", GAMES)
     assert close.probability.value == pytest.approx(6 / 9)
     assert close.probability.low < 0.5 < close.probability.high
     assert (close.verdict, close.ahead) == ("undecided", 5)
-    nobody = stats.compare([], "gdi-i3", "dqn", GAMES)
+    nobody = scored.compare([], "gdi-i3", "dqn", GAMES)
     assert nobody.verdict == "not measured"
     # Only the games that both played are compared.
     part = [run for run in runs if run.agent != "dqn" or run.game in ("Asterix", "Breakout")]
-    assert stats.compare(part, "gdi-i3", "dqn", GAMES).games == 2
+    assert scored.compare(part, "gdi-i3", "dqn", GAMES).games == 2
 
 
 def test_standing_game_by_game() -> None:
     finals = {"gdi-i3": (4.0, 5.0, 6.0), "ppo": (1.0, 2.0, 3.0), "dqn": (4.5, 5.0, 6.5)}
     runs = synthetic(lambda agent, game, seed: (finals.get(agent, (0.0,) * 3)[seed - 1],))
-    ahead = stats.head_to_head(runs, "gdi-i3", "ppo", "Breakout")
+    ahead = scored.head_to_head(runs, "gdi-i3", "ppo", "Breakout")
     assert (ahead.verdict, ahead.difference.value) == ("ahead", 5.0 - 2.0)
     # Seeds are drawn anew on both sides: at most 6 - 1 apart, at least 4 - 3.
     assert 1.0 <= ahead.difference.low < 3.0 < ahead.difference.high <= 5.0
-    behind = stats.head_to_head(runs, "ppo", "gdi-i3", "Breakout")
+    behind = scored.head_to_head(runs, "ppo", "gdi-i3", "Breakout")
     assert (behind.verdict, behind.difference.value) == ("behind", 2.0 - 5.0)
-    tied = stats.head_to_head(runs, "gdi-i3", "dqn", "Breakout")
+    tied = scored.head_to_head(runs, "gdi-i3", "dqn", "Breakout")
     assert (tied.verdict, tied.difference.value) == ("tied", pytest.approx(5.0 - 16.0 / 3))
     single = [run for run in runs if run.agent != "ppo" or run.seed == 1]
-    assert stats.head_to_head(single, "gdi-i3", "ppo", "Breakout").verdict == "undecided"
-    assert stats.head_to_head([], "gdi-i3", "ppo", "Breakout").verdict == "not measured"
+    assert scored.head_to_head(single, "gdi-i3", "ppo", "Breakout").verdict == "undecided"
+    assert scored.head_to_head([], "gdi-i3", "ppo", "Breakout").verdict == "not measured"
     lines = {line.split(" | ")[0]: line for line in tables.against_peers(runs).splitlines()}
     assert lines["| GDI-I3 against PPO (SB3)"].endswith("| 5 of 5 |")
     assert lines["| GDI-I3 against DQN (SB3)"].endswith("| 5 of 5 |")  # all tied
@@ -682,21 +683,21 @@ def test_steps_to_a_score() -> None:
     scores = {1: (1.0, 5.0, 4.0, 8.0), 2: (1.0,) * 4, 3: (6.0,) * 4}
     rows = [row for seed, means in scores.items() for row in rows_of(job(seed=seed, steps=10**6), means)]
     runs = stats.make_runs(rows)
-    assert stats.first_reach(runs[0], 5.0) == (500_000, 20.0)
-    assert stats.first_reach(runs[0], 5.5) == (1_000_000, 40.0)
-    assert stats.first_reach(runs[0], 9.0) == (math.inf, math.inf)
-    found = stats.time_to_target(runs, "gdi-i3", "Breakout", 5.0)
-    assert found == stats.TimeToTarget(steps=500_000, seconds=20.0, reached=2, runs=3)
+    assert scored.first_reach(runs[0], 5.0) == (500_000, 20.0)
+    assert scored.first_reach(runs[0], 5.5) == (1_000_000, 40.0)
+    assert scored.first_reach(runs[0], 9.0) == (math.inf, math.inf)
+    found = scored.time_to_target(runs, "gdi-i3", "Breakout", 5.0)
+    assert found == scored.TimeToTarget(steps=500_000, seconds=20.0, reached=2, runs=3)
     assert tables.format_time_to_target(found, seconds=False) == "500k (2 of 3)"
     assert tables.format_time_to_target(found, seconds=True) == "20 s (2 of 3)"
-    half = stats.time_to_target(runs[:2], "gdi-i3", "Breakout", 5.0)
+    half = scored.time_to_target(runs[:2], "gdi-i3", "Breakout", 5.0)
     assert tables.format_time_to_target(half, seconds=True) == "not reached (1 of 2)"
-    assert stats.time_to_target(runs, "ppo", "Breakout", 5.0) is None
+    assert scored.time_to_target(runs, "ppo", "Breakout", 5.0) is None
 
 
 def test_a_curve_is_the_mean_over_seeds() -> None:
     runs = synthetic(exact)
-    found = stats.curve(runs, "gdi-i3", "Breakout")
+    found = scored.curve(runs, "gdi-i3", "Breakout")
     assert found is not None
     assert found.steps.tolist() == [333, 666, 1000]
     assert found.mean == pytest.approx([20, 401, 40])
@@ -705,8 +706,8 @@ def test_a_curve_is_the_mean_over_seeds() -> None:
     assert (found.mean <= high).all()
     assert low[-1] >= 36
     assert high[-1] <= 44
-    assert stats.curve(runs[:0], "gdi-i3", "Breakout") is None
-    single = stats.curve([run for run in runs if run.seed == 1], "gdi-i3", "Breakout")
+    assert scored.curve(runs[:0], "gdi-i3", "Breakout") is None
+    single = scored.curve([run for run in runs if run.seed == 1], "gdi-i3", "Breakout")
     assert single is not None
     assert single.band is None
 

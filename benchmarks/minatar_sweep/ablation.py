@@ -9,11 +9,12 @@ import numpy as np
 
 from benchmarks.minatar_sweep.agents import AGENTS, GAMES, Agent, gdi_config
 from benchmarks.minatar_sweep.claims import CLAIMS
-from benchmarks.minatar_sweep.stats import Comparison, Run, compare, estimate, normalizer, score_matrix
+from benchmarks.minatar_sweep.stats import normalizer
 from benchmarks.minatar_sweep.tables import agents_in, games_in, label, number, section, steps_text, table
 from gdi.config import Config
 from gdi.index_space import make_index_space
 from gdi.scores import metrics
+from gdi.scores.runs import Comparison, Run, compare, estimate, score_matrix
 from gdi.theory.live import classify_config, controller_learns, varying_axes
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from benchmarks.minatar_sweep import ablation, tables
 from benchmarks.minatar_sweep.agents import AGENTS
 from benchmarks.minatar_sweep.records import EVALUATION_COLUMNS, LAMBDA_COLUMNS, Row, files_of, read_rows
-from benchmarks.minatar_sweep.stats import Run, make_runs
+from benchmarks.minatar_sweep.stats import make_runs
 from gdi.cli.parsing import OneLineParser
 from gdi.errors import UserError
+from gdi.scores.runs import Run
 
 PROG = "python -m benchmarks.minatar_sweep.analysis"
 RESULTS, OUT = Path("docs/results/minatar"), Path("docs/results")

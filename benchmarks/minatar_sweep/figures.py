@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 
 from benchmarks.minatar_sweep.agents import AGENTS
 from benchmarks.minatar_sweep.records import SPACE, Row
-from benchmarks.minatar_sweep.stats import Run, curve, estimate, normalizer, score_matrix
+from benchmarks.minatar_sweep.stats import normalizer
 from benchmarks.minatar_sweep.tables import agents_in, games_in, health_value, label
 from gdi.scores import metrics
+from gdi.scores.runs import Run, curve, estimate, score_matrix
 from gdi.scores.style import ABLATION, BLACK, BLUE, GDI, GRAY, GREEN, ORANGE, OTHER, PURPLE, SKY, VERMILION, Style
 from gdi.types import Array
 

@@ -10,17 +10,9 @@ import numpy as np
 from benchmarks.minatar_sweep.agents import AGENTS, GAMES
 from benchmarks.minatar_sweep.claims import GDI
 from benchmarks.minatar_sweep.records import Row, run_of
-from benchmarks.minatar_sweep.stats import (
-    TARGET,
-    Run,
-    TimeToTarget,
-    estimate,
-    head_to_head,
-    normalizer,
-    score_matrix,
-    time_to_target,
-)
+from benchmarks.minatar_sweep.stats import TARGET, normalizer
 from gdi.scores import metrics
+from gdi.scores.runs import Run, TimeToTarget, estimate, head_to_head, score_matrix, time_to_target
 
 NONE = "–"
 HEALTH = {

@@ -1,0 +1,93 @@
+"""What every section of a report draws from: the runs, their groups, and one look per agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gdi.report.groups import Group, agent_key, agent_labels, group_runs
+from gdi.report.log import clock_series, series
+from gdi.report.runs import Run
+from gdi.scores import runs as scored
+from gdi.scores.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION
+
+COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GRAY)
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+
+
+@dataclass(frozen=True)
+class Look:
+    """The color and dash of an agent. Both differ between neighbors, so that color alone decides nothing."""
+
+    color: str
+    dash: str
+
+
+@dataclass(frozen=True)
+class Material:
+    """The runs of a report."""
+
+    runs: tuple[Run, ...]
+    groups: tuple[Group, ...]
+    looks: Mapping[str, Look]  # by agent
+    baseline: str = ""  # the agent whose mean score is 1 in every game; empty without one
+
+    @property
+    def agents(self) -> list[str]:
+        return list(self.looks)
+
+    @property
+    def envs(self) -> list[str]:
+        return sorted({group.env for group in self.groups})
+
+    def groups_in(self, env: str) -> list[Group]:
+        return [group for group in self.groups if group.env == env]
+
+    def agent_of(self, run: Run) -> str:
+        return next(group.agent for group in self.groups if any(run is other for other in group.runs))
+
+
+def make_material(runs: Sequence[Run], baseline: str = "") -> Material:
+    """Group the runs, and give every agent its look."""
+    groups = group_runs(runs)
+    agents = list(dict.fromkeys(group.agent for group in groups))
+    looks = {
+        agent: Look(COLORS[i % len(COLORS)], DASHES[(i + i // len(COLORS)) % len(DASHES)])
+        for i, agent in enumerate(agents)
+    }
+    return Material(tuple(runs), tuple(groups), looks, baseline)
+
+
+def run_label(material: Material, run: Run) -> str:
+    """Return a short name of a run: its agent, its environment if there are several, and its seed."""
+    labels = agent_labels(material.runs)
+    parts = [labels[agent_key(run)], *([run.env] if len(material.envs) > 1 else [])]
+    seed = run.settings.seed
+    return ", ".join([*parts, f"seed {seed}" if seed is not None else run.name])
+
+
+def scored_runs(material: Material) -> list[scored.Run]:
+    """Return the runs that have an evaluation, as ``gdi.scores`` compares them."""
+    return [
+        scored.Run(
+            agent=group.agent,
+            game=group.env,
+            seed=run.settings.seed or 0,
+            training_steps=run.settings.steps or run.steps,
+            steps=series(run.evaluations, "steps"),
+            scores=series(run.evaluations, "mean"),
+            seconds=clock_series(run.evaluations, "seconds"),
+        )
+        for group in material.groups
+        for run in group.runs
+        if run.evaluations
+    ]
+
+
+def thin(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int_]]:
+    """Return at most ``most`` evenly spaced places of ``count``, the last one included."""
+    if count <= most:
+        return np.arange(count)
+    return np.unique(np.linspace(0, count - 1, most).round().astype(int))
