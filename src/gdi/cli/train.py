@@ -253,7 +253,7 @@ def run(argv: list[str]) -> int:
     folder = choice.run_dir or default_run_dir(config)
     stream = sys.stderr if choice.json else sys.stdout
     again = resume_command(folder, choice)
-    console = LiveConsole(config, stream)
+    console = LiveConsole(config, stream, folder)
     try:
         result = train(
             config,
