@@ -225,9 +225,8 @@ def test_a_port_in_use_is_one_line(folder: Path, capsys: pytest.CaptureFixture[s
         taken.listen()
         port = taken.getsockname()[1]
         said = error_line(["watch", str(folder), "--web", "--port", str(port)], capsys)
-    assert said == (
-        f"gdi: error: --port {port} cannot be used: Address already in use. Choose another port, or 0 for any free one.\n"
-    )
+    why = "Address already in use. Choose another port, or 0 for any free one."
+    assert said == f"gdi: error: --port {port} cannot be used: {why}\n"
 
 
 # The server
