@@ -65,7 +65,8 @@ def _mean(values: Array) -> float:
 def _figure(labels: Sequence[str], kept: Sequence[KeptStates], found: StateMap, names: Sequence[str]) -> Figure:
     exemplars, frame_of = choose_exemplars(found)
     traces: list[Mapping[str, Any]] = []
-    layout: dict[str, Any] = {"grid": {"rows": 3, "columns": 2, "pattern": "independent"}, "showlegend": False}
+    grid = {"rows": 3, "columns": 2, "pattern": "independent", "xgap": 0.06, "ygap": 0.12}
+    layout: dict[str, Any] = {"grid": grid, "showlegend": False}
     titles = []
     for panel, (stage, agent) in enumerate((stage, agent) for stage in range(3) for agent in (0, 1)):
         axes = {"xaxis": f"x{panel + 1}" if panel else "x", "yaxis": f"y{panel + 1}" if panel else "y"}
