@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 # Every install uses the pins. torch comes first, so that no other package pulls in another build of it.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help setup demo test test-fast lint typecheck bench bench-atari bench-minatar bench-minatar-quick bench-ray clean
+.PHONY: help setup demo gallery test test-fast lint typecheck bench bench-atari bench-minatar bench-minatar-quick bench-ray clean
 
 help:
 	@echo "make demo                 train GDI on MinAtar Breakout with a live display (a few minutes; in runs/demo)"
+	@echo "make gallery              train a run of each algorithm and draw the pictures of docs/gallery.md (half an hour)"
 	@echo "make setup                install everything into .venv"
 	@echo "make test                 run lint, type checks and all tests"
 	@echo "make test-fast            run lint, type checks and the quick tests (without Ray, long Atari tables and kills)"
@@ -41,6 +42,12 @@ setup: $(VENV)/.dev
 # An interrupted demo continues. A finished one shows its result again.
 demo: $(VENV)/.core
 	$(BIN)/gdi train gdi-i3 --env MinAtar/Breakout-v0 --steps 600000 --seed 1 --run-dir runs/demo --resume
+	@echo "A page about the run, to open in a browser:"
+	@$(BIN)/gdi report runs/demo
+
+# It continues an interrupted run and repeats no finished one.
+gallery: $(VENV)/.dev
+	$(BIN)/python tools/gallery.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
