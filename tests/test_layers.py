@@ -57,6 +57,8 @@ TORCHLESS = [
     "gdi.scores",
     "gdi.theory",
     "gdi.presets",
+    "gdi.report.report",
+    "gdi.report.page",
     "gdi.cli.main",
 ]
 ON_RAY = [

@@ -301,3 +301,21 @@ def test_paper_scale_tensor_shapes() -> None:
     layers = [m for m in network.encoders[0].modules() if isinstance(m, torch.nn.Conv2d)]
     assert [m.out_channels for m in layers] == [16] * 5 + [32] * 10
     assert network.encoders[0].torso.dense.in_features == 11 * 11 * 32
+
+
+@pytest.mark.parametrize(("activation", "lowest"), [("tanh", -1.0), ("relu", 0.0)])
+def test_the_activation_of_vectors_is_the_configured_one(activation: str, lowest: float) -> None:
+    """ReLU has no negative features, and tanh has some."""
+    torch.manual_seed(0)
+    features = make_torso("mlp", (4,), 64, activation)(torch.randn(50, 4)).detach()
+    assert features.min() >= lowest
+    assert bool(features.min() < 0) is (activation == "tanh")
+
+
+@pytest.mark.parametrize(("preset", "orthogonal"), [("ppo", True), ("impala", False)])
+def test_ppo_starts_with_orthogonal_layers(preset: str, orthogonal: bool) -> None:
+    """Rows of an orthogonal layer of gain √2 have norm √2 and are perpendicular."""
+    network = make_network(make_config(preset, "CartPole-v1"), (4,), 2, 0)
+    weight = next(p for name, p in network.named_parameters() if name == "encoders.0.torso.layers.2.weight")
+    product = weight @ weight.T
+    assert torch.allclose(product, 2 * torch.eye(len(product)), atol=1e-4) is orthogonal

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import gdi
+from gdi.algorithms import make_algorithm
 from gdi.config import (
     FixedConfig,
     SampledReplayConfig,
     UniformConfig,
+    axes_of,
     config_from_json,
     config_to_json,
 )
+from gdi.networks import AgentNetwork, Seen
 from gdi.presets import PRESETS, SCALES, make_config
 from gdi.theory.live import classify_config
 from gdi.theory.taxonomy import GDIClass
-from helpers import error_line, read_metric_lines, saved_network, stop_after, tiny_config, with_lstm
+from helpers import error_line, make_network, read_metric_lines, saved_network, stop_after, tiny_config, with_lstm
 from systems import small, with_e
 
 CASES = {
@@ -77,6 +83,44 @@ def test_the_class_of_each_is_derived_and_e_changes_it(preset: str) -> None:
     assert classify_config(small(preset)) == GDIClass(False, 0, False)
     assert classify_config(searched) == GDIClass(False, 1, True)
     assert classify_config(replace(searched, controller=UniformConfig())) == GDIClass(False, 1, False)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_policy_depends_on_exactly_the_declared_families(preset: str) -> None:
+    """Perturb one family at a time: π under λ changes if the learner says that θ_λ holds it, and only then."""
+    config = make_config(preset, "CartPole-v1")
+    algorithm, num_families = make_algorithm(config), config.network.families
+    network = make_network(config, (4,), 2, 0)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in network.parameters():  # so that no head is 0
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    obs = torch.randn(1, 64, 4, generator=generator)
+    axes = axes_of(config.index_space)
+    ends = [
+        (axis.low, (axis.low + axis.high) / 2, axis.high) if axis.search else (axis.fixed_value,)
+        for axis in axes.values()
+    ]
+    for values in product(*ends):
+        declared = config.learner.families_of(dict(zip(axes, values, strict=True)), num_families)
+        steps = torch.zeros(1, 64)
+        seen = Seen(obs, steps.bool(), steps.long(), steps, torch.tensor(values).expand(1, 64, len(values)))
+
+        def policy(theta: AgentNetwork, seen: Seen = seen) -> torch.Tensor:
+            return algorithm.log_probs(theta(seen, theta.initial_state(64)).head, seen).exp().detach()
+
+        temperatures = [value for name, value in zip(axes, values, strict=True) if name.startswith("inverse_tau")]
+        if temperatures and min(temperatures) == 0.0:
+            continue  # a temperature without limit: the policy is uniform, whatever the network says
+        before = policy(network)
+        for family in range(num_families):
+            changed = copy.deepcopy(network)
+            with torch.no_grad():
+                for module in (changed.encoders[family], changed.heads[family]):
+                    for parameter in module.parameters():
+                        parameter.copy_(torch.randn(parameter.shape, generator=generator))
+            name = "θ" if num_families == 1 else f"θ{family + 1}"
+            assert torch.equal(policy(changed), before) is (name not in declared), (values, name)
 
 
 @pytest.mark.parametrize("preset", ["dqn", "ppo", "impala"])

@@ -46,7 +46,7 @@ class Agent:
         system = state["system"]
         self.steps = int(system["steps"])
         self._params = {k: torch.as_tensor(v) for k, v in system["learner"]["network"].items()}
-        self._player = self._make_player(1)
+        self._player = self._make_player(1, greedy=config.evaluation.greedy)
         try:
             self._player.network.load_state_dict(self._params)
         except RuntimeError:
@@ -59,15 +59,16 @@ class Agent:
         self._generator = torch.Generator().manual_seed(child_seed(seed, "agent-actions"))
         self.reset()
 
-    def _make_player(self, num_envs: int) -> Player:
+    def _make_player(self, num_envs: int, *, greedy: bool) -> Player:
         algorithm = make_algorithm(self.config)
         network = make_network(self.config, algorithm, self.spec.observation_shape, self.spec.num_actions, 0)
-        return Player(algorithm, network, num_envs, self.spec)
+        return Player(algorithm, network, num_envs, self.spec, greedy=greedy)
 
     def reset(self) -> None:
         """Start an episode with a new λ from the controller and an empty memory."""
         slot = int(self._rng.integers(self._controller.slots))
-        self.index: Index = self._controller.propose_best(slot, self._rng)
+        best = self._controller.propose_best(slot, self._rng)
+        self.index: Index = self.config.evaluation.index or best
         self._player.begin()
         self._start = True
         self._action = 0
@@ -95,17 +96,22 @@ class Agent:
         self._steps += 1
         return self._action + self.spec.first_action
 
-    def evaluate(self, episodes: int = 32, seed: int = 0, index: Index | None = None) -> Evaluation:
-        """Play whole episodes in separate environments, with the controller's best λ or with λ = ``index``."""
-        if index is not None:
-            self.space.check(index)
+    def evaluate(
+        self, episodes: int = 32, seed: int = 0, index: Index | None = None, greedy: bool | None = None
+    ) -> Evaluation:
+        """Play whole episodes in separate environments.
 
-        def propose(env: int, rng: np.random.Generator) -> Index:
-            return self._controller.propose_best(env, rng) if index is None else index
-
+        ``index`` is the λ of every episode, and ``greedy`` plays the most probable actions. By default both are as in
+        the run's own evaluations.
+        """
+        settings = self.config.evaluation
+        index = settings.index if index is None else self.space.check(index)
+        greedy = settings.greedy if greedy is None else greedy
         num_envs = num_envs_for(episodes)
-        evaluator = Evaluator(self.config.env, make_env(self.config.env, num_envs), self._make_player(num_envs))
+        player, env = self._make_player(num_envs, greedy=greedy), make_env(self.config.env, num_envs)
+        evaluator = Evaluator(self.config.env, env, player, index)
         try:
+            propose = self._controller.propose_best
             evaluation = evaluator.evaluate(self._params, propose, episodes, child_seed(seed, "evaluate"))
             assert evaluation is not None  # None means a stop, which this call cannot request
             return evaluation

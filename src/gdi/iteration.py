@@ -58,7 +58,7 @@ class Improved:
 
     @property
     def batches(self) -> int:
-        """Number of finished batches, including the one that raised the error."""
+        """Number of batches that were trained, and the one that diverged, if any."""
         return len(self.updates) + (self.diverged is not None)
 
 
@@ -80,8 +80,8 @@ def sample(actor: Actor, propose: Propose, max_transitions: int) -> tuple[Window
 def improve(batches: Iterable[Batch], learner: Learner, push_every_updates: int, clock: Clock) -> Improved:
     """Train the due batches until one diverges, and copy the parameters to publish: θ ← T(θ, X).
 
-    The paper counts updates from 0, so it pushes after the first update, the (N + 1)th, and so on. No actor pulls
-    between two updates, so only the last push counts. With N = 1 that is the final θ, copied once.
+    Let N be ``push_every_updates``. Parameters are pushed after updates 1, N + 1, 2N + 1, ..., because the paper counts
+    from 0. No actor pulls between two updates, so only the last push counts. With N = 1 that is the final θ.
     """
     updates: list[Metrics] = []
     published, diverged = None, None
@@ -127,7 +127,7 @@ class Operators(Protocol):
 
 
 def iterate(operators: Operators, total_steps: int) -> Iterator[Iteration]:
-    """Run Algorithm 1 for exactly ``total_steps`` transitions, each trained as often as configured.
+    """Run Algorithm 1 until ``total_steps`` transitions are sampled, then train what is still due.
 
     The caller may stop between two iterations, and another call continues. While no window arrives, empty iterations
     are yielded, so that the caller can stop then as well. If the learner diverges, the controller still learns from the

@@ -91,6 +91,10 @@ class Algorithm(ABC):
         """Return the row of each column at which its target bootstraps, [B]; None, the default, is the last one."""
         return None
 
+    def initialize_torso(self, torso: nn.Module) -> None:
+        """Change the initial values of a torso's layers; by default the torso keeps its own."""
+        return
+
     def core_reward(self, family: int, reward: Tensor) -> Tensor:
         """Return the previous reward as the recurrent core receives it; by default it is unchanged."""
         return reward

@@ -1,4 +1,4 @@
-"""DQN's π and T: ε-greedy on Q, trained against a target network (Mnih et al. 2015)."""
+"""DQN's policy (π, ε-greedy) and loss (temporal difference against a target network), by Mnih et al. 2015."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gdi.networks import AgentNetwork, AgentOutput, Seen
 
 
 class Head(NamedTuple):
-    """Q; of the network with the one family on axis 2."""
+    """Action values (Q); the network's output has the one family on axis 2."""
 
     q: Tensor  # [T, B, 1, A]
 
 
 class Heads(nn.Module):
-    """Q [.., actions], one linear layer."""
+    """A linear layer for the action values (Q), [..., actions]."""
 
     def __init__(self, features: int, num_actions: int) -> None:
         super().__init__()
@@ -32,15 +32,15 @@ class Heads(nn.Module):
 
 
 class NStep(NamedTuple):
-    """The part of n-step targets that needs no network; each [B]."""
+    """The part of n-step targets that needs no network, each [B]."""
 
-    returns: Tensor  # Σ_{k<m} γ^k r_k up to the row m where the target bootstraps
+    returns: Tensor  # Σ_{k<m} γ^k r_k, with m the row where the target bootstraps
     discount: Tensor  # γ^m, 0 after a termination
-    row: Tensor  # m, int64: n, or the row after a truncation or termination before
+    row: Tensor  # m, int64: n, or the row after the first end of an episode
 
 
 def n_step(reward: Tensor, terminated: Tensor, truncated: Tensor, discount: float) -> NStep:
-    """Return the n-step returns of the first row: all arguments are [n, B].
+    """Return the n-step returns of the first row; all arguments are [n, B].
 
     A termination inside ends the sum without a bootstrap. A truncation inside bootstraps at its own row.
     """
@@ -57,7 +57,10 @@ def n_step(reward: Tensor, terminated: Tensor, truncated: Tensor, discount: floa
 
 
 class DQN(Algorithm):
-    """ℓ(y − Q(s, a)) with y = Σ γ^k r_k + γ^m max_a Q⁻(s_m, a), Q⁻ the target network."""
+    """Q-learning: the loss is ℓ(y − Q(s, a)) with y = Σ γ^k r_k + γ^m max_a Q⁻(s_m, a).
+
+    Q⁻ is the target network.
+    """
 
     def __init__(self, config: DQNConfig) -> None:
         self._config = config
@@ -68,9 +71,10 @@ class DQN(Algorithm):
         return Heads(features, num_actions)
 
     def log_probs(self, head: Head, seen: Seen) -> Tensor:
-        """log of ε/|A| + (1 − ε)·1{a = argmax Q}, [T, B, A]; ε is the one component of λ.
+        """Return the log-probabilities of the ε-greedy policy, [T, B, A].
 
-        Q that is NaN or infinite makes NaN, so that acting reports the divergence.
+        log(ε/|A| + (1 − ε)·1{a = argmax Q}), where ε is the one component of λ. A NaN or infinite Q gives NaN, so that
+        the player reports the divergence.
         """
         q, epsilon = head.q[:, :, 0], seen.index  # [T, B, A], [T, B, 1]
         greedy = F.one_hot(q.argmax(-1), q.shape[-1])
@@ -90,7 +94,7 @@ class DQN(Algorithm):
 
     def loss(self, network: AgentNetwork, online: AgentOutput, data: Transitions, *, health: bool) -> Loss:
         assert data.target is not None
-        mean = MaskedMean(data.mask[:1])  # the later rows are looked at, not trained
+        mean = MaskedMean(data.mask[:1])  # only the first row is trained; the later ones serve its target
         found = self._n_step(data)
         q = online.head.q[:, :, 0]  # [1, B, A]
         taken = q.gather(-1, data.action[:1].unsqueeze(-1)).squeeze(-1)  # [1, B]

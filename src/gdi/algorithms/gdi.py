@@ -18,7 +18,10 @@ from gdi.rewards import SHAPES, shape_rewards
 
 
 class Head(NamedTuple):
-    """Advantages (A) and values (V); the network's output has the families on axis 2."""
+    """Advantages (A) and values (V); the network's output has the families (F) on axis 2.
+
+    A family is one set of heads with its own reward shaping. GDI-I has one, and GDI-H has two.
+    """
 
     advantage: Tensor  # [T, B, F, A]
     value: Tensor  # [T, B, F]
@@ -71,7 +74,7 @@ def gather_action(per_action: Tensor, action: Tensor) -> Tensor:
 
 
 class MaskedMean:
-    """A mean over trained steps and sum over families: [T, B, F] -> scalar."""
+    """A mean over the trained steps, summed over the families: [T, B, F] -> scalar."""
 
     def __init__(self, mask: Tensor) -> None:
         self.weight = mask.float().unsqueeze(-1)  # [T, B, 1]
@@ -110,8 +113,9 @@ class GDI(Algorithm):
     def loss(self, network: AgentNetwork, online: AgentOutput, data: Transitions, *, health: bool = True) -> Loss:
         """Sum the losses of V, Q and π, and of the auxiliary tasks.
 
-        ξ·½(vs − V)² + α·½(qs − Q)² − β·ρ(r + γ·vs' − V)·log π.
-        Each term is a mean over trained steps and a sum over families.
+        ξ·½(V̂ − V)² + α·½(Q̂ − Q)² − β·ρ(r + γ·V̂' − V)·log π, where V̂ is the V-trace and Q̂ the ReTrace target.
+        ξ, α and β are ``v_loss_scale``, ``q_loss_scale`` and ``policy_loss_scale``. Each term is a mean over the
+        trained steps, summed over the families.
         """
         config, value = self._config, online.head.value
         mean = MaskedMean(data.mask)

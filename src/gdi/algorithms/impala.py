@@ -1,4 +1,4 @@
-"""IMPALA's π and T: a softmax actor-critic with V-trace targets (Espeholt et al. 2018)."""
+"""IMPALA's policy (π, a softmax) and loss (an actor-critic with V-trace targets), by Espeholt et al. 2018."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from gdi.returns import policy_gradient_advantage, vtrace
 
 
 class IMPALA(Algorithm):
-    """−ρ(r + γv' − V)·log π + c_v·½(v − V)² − c_H·H[π], summed over the steps of a batch."""
+    """V-trace actor-critic: −ρ(r + γv' − V)·log π + c_v·½(v − V)² − c_H·H[π].
+
+    The loss is summed over the steps of a batch, or their mean, as the config says.
+    """
 
     def __init__(self, config: IMPALAConfig) -> None:
         self._config = config
@@ -36,7 +39,7 @@ class IMPALA(Algorithm):
         log_pi_taken = log_pi.gather(-1, data.action.unsqueeze(-1)).squeeze(-1)
         entropy = policy.entropy(log_pi)
         with torch.no_grad():
-            # A step that is not a transition has ratio 0: nothing flows through it.
+            # A step that is not a transition has ratio 0, so no trace crosses it.
             ratio = log_pi_taken.exp() / data.behavior_prob * data.mask
             reward = clip_rewards(data.reward, config.reward_clip)
             discount = config.discount * (~data.terminated).float()

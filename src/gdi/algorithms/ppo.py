@@ -1,4 +1,7 @@
-"""PPO's π and T: the clipped surrogate on advantages estimated once per window (Schulman et al. 2017)."""
+"""PPO's policy (π, a softmax) and loss (the clipped surrogate), by Schulman et al. 2017.
+
+The advantages are estimated once per window, where it was acted.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,23 @@ from gdi.algorithms.base import Algorithm, Loss, Transitions
 from gdi.algorithms.softmax import Head, Heads, MaskedMean, clip_rewards, entropy_cost, log_probs
 from gdi.config import PPOConfig
 from gdi.networks import AgentNetwork, AgentOutput, Seen
+from gdi.networks.torsos import init_orthogonal
 from gdi.types import Array, Batch, Window
 
 
 def gae(value: Array, window: Window, reward: Array, discount: float, decay: float) -> Array:
-    """Return the generalized advantage estimates Â_t = δ_t + γλ·Â_{t+1}, δ_t = r_t + γV_{t+1} − V_t.
+    """Return the generalized advantage estimates (GAE), [L, B].
+
+    Â_t = δ_t + γλ·Â_{t+1} with δ_t = r_t + γV_{t+1} − V_t.
 
     A termination stops the bootstrap. Any end of an episode stops the sum, and so does the end of the step budget.
-    value is [L + 1, B], reward and the result are [L, B].
+    ``value`` is [L + 1, B], and ``reward`` is [L, B].
     """
     future = discount * ~window.terminated
     delta = reward + future * value[1:] - value[:-1]
-    goes_on = ~window.truncated
-    goes_on[:-1] &= window.valid[1:]
-    carry = future * decay * goes_on
+    continues = ~window.truncated
+    continues[:-1] &= window.valid[1:]
+    carry = future * decay * continues
     advantage = np.zeros_like(delta)
     last = np.zeros_like(delta[0])
     for t in reversed(range(len(delta))):
@@ -36,20 +42,30 @@ def gae(value: Array, window: Window, reward: Array, discount: float, decay: flo
 
 
 def clipped_surrogate(ratio: Tensor, advantage: Tensor, clip: float) -> Tensor:
-    """Return min(ρÂ, clip(ρ, 1 − ε, 1 + ε)Â): a ratio beyond the clip gains nothing more."""
+    """Return min(ρÂ, clip(ρ, 1 − ε, 1 + ε)Â).
+
+    A ratio beyond the clip gains nothing more.
+    """
     return torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
 
 
 class PPO(Algorithm):
-    """−min(ρÂ, clip(ρ)Â) + c_v·½(V − V_target)² − c_H·H[π], a mean over the steps of a minibatch."""
+    """Proximal policy optimization: −min(ρÂ, clip(ρ)Â) + c_v·½(V − V_target)² − c_H·H[π].
+
+    The loss is a mean over the steps of a minibatch.
+    """
 
     def __init__(self, config: PPOConfig, *, by_transition: bool) -> None:
-        """``by_transition``: minibatches are single steps, so the network needs to see no bootstrap row."""
+        """``by_transition``: minibatches are single steps, so the network does not need the bootstrap row."""
         self._config = config
         self.rows = "first" if by_transition else "all"
 
     def heads(self, family: int, features: int, num_actions: int) -> nn.Module:
         return Heads(features, num_actions)
+
+    def initialize_torso(self, torso: nn.Module) -> None:
+        """Initialize orthogonally, as the released code does."""
+        init_orthogonal(torso)
 
     def core_reward(self, family: int, reward: Tensor) -> Tensor:
         return clip_rewards(reward, self._config.reward_clip)
@@ -58,11 +74,11 @@ class PPO(Algorithm):
         return log_probs(head, seen)
 
     def record(self, head: Head) -> dict[str, Tensor]:
-        """V as acted."""
+        """Return V as acted."""
         return {"value": head.value[..., 0]}
 
     def annotate(self, window: Window) -> dict[str, Array]:
-        """Add the advantages, from V as acted."""
+        """Return V as acted, and the advantages from it."""
         config, value = self._config, window.extras["value"]
         clip = config.reward_clip or np.inf
         advantage = np.zeros_like(value)
@@ -70,7 +86,7 @@ class PPO(Algorithm):
         return {"value": value, "advantage": advantage}
 
     def prepare(self, batch: Batch) -> Batch:
-        """Standardize the advantages of the minibatch over its trained steps; V's targets are made before."""
+        """Return the minibatch with V's targets, and with advantages standardized over its trained steps."""
         advantage = batch.extras["advantage"]
         extras = {**batch.extras, "value_target": advantage + batch.extras["value"]}
         if self._config.normalize_advantages:
@@ -87,7 +103,7 @@ class PPO(Algorithm):
         log_pi = log_probs(head, seen)
         log_pi_taken = log_pi.gather(-1, data.action.unsqueeze(-1)).squeeze(-1)
         entropy = policy.entropy(log_pi)
-        # A step that is not a transition may have any probability: its ratio is 1, and it is not trained.
+        # A step that is not a transition may have any probability. Its ratio is set to 1, and it is not trained.
         log_ratio = (log_pi_taken - data.behavior_prob.log()).masked_fill(~data.mask, 0.0)
         ratio = log_ratio.exp()
         policy_loss = mean(-clipped_surrogate(ratio, data.extras["advantage"][:steps], config.clip))
@@ -100,7 +116,10 @@ class PPO(Algorithm):
         return Loss(total, metrics)
 
     def _value_loss(self, value: Tensor, old: Tensor, target: Tensor) -> Tensor:
-        """½(V − target)², or with a clip the larger of it and of the same for V kept near the V that acted."""
+        """Return ½(V − target)² per step.
+
+        With a value clip, it is at least the same loss of a V that stays near the V that acted.
+        """
         loss = 0.5 * (value - target).pow(2)
         if not self._config.value_clip:
             return loss
@@ -110,7 +129,7 @@ class PPO(Algorithm):
     def _health(
         self, log_ratio: Tensor, entropy: Tensor, value: Tensor, data: Transitions, mean: MaskedMean
     ) -> dict[str, Tensor]:
-        """Clip fraction, KL(μ‖π), entropy, and how much of the targets' variance V explains."""
+        """Return entropy, ratios, clip fraction, KL(μ‖π), and the share of the targets' variance that V explains."""
         with torch.no_grad():
             ratio = log_ratio.exp()
             target = data.extras["value_target"][: len(value)]

@@ -1,4 +1,4 @@
-"""The softmax actor-critic that PPO and IMPALA share: logits and V, and π = Softmax(logits/τ)."""
+"""The softmax actor-critic of PPO and IMPALA: logits, values (V), and π = Softmax(logits/τ)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from gdi.networks import Seen
 
 
 class Head(NamedTuple):
-    """Logits and V; of the network with the one family on axis 2."""
+    """Logits and values (V); the network's output has the one family on axis 2."""
 
     logits: Tensor  # [T, B, 1, A]
     value: Tensor  # [T, B, 1]
 
 
 class Heads(nn.Module):
-    """Logits [.., actions] and V [..], one linear layer each."""
+    """Two linear layers: one for the logits, [..., actions], and one for the value (V), [...]."""
 
     def __init__(self, features: int, num_actions: int) -> None:
         super().__init__()
         self.logits = nn.Linear(features, num_actions)
         self.value = nn.Linear(features, 1)
-        # Small logits at the start: the first policies are nearly uniform.
+        # The logits start small, so the first policies are nearly uniform.
         nn.init.orthogonal_(self.logits.weight, 0.01)
         nn.init.zeros_(self.logits.bias)
         nn.init.orthogonal_(self.value.weight, 1.0)
@@ -35,23 +35,23 @@ class Heads(nn.Module):
 
 
 def log_probs(head: Head, seen: Seen) -> Tensor:
-    """log Softmax(logits · u) with u = 1/τ, the first component of λ: [T, B, A]."""
+    """Return log Softmax(logits · u), [T, B, A], where u = 1/τ is the first component of λ."""
     log_pi: Tensor = torch.log_softmax(head.logits[:, :, 0] * seen.index[..., :1], dim=-1)
     return log_pi
 
 
 def entropy_cost(seen: Seen) -> Tensor:
-    """The weight of the entropy bonus, the second component of λ: [T, B]."""
+    """Return the weight of the entropy bonus, [T, B], which is the second component of λ."""
     return seen.index[..., 1]
 
 
 def clip_rewards(reward: Tensor, clip: float) -> Tensor:
-    """Clip rewards to [−clip, clip]; 0 clips nothing."""
+    """Return the rewards clipped to [−clip, clip]; a clip of 0 changes nothing."""
     return reward.clamp(-clip, clip) if clip else reward
 
 
 class MaskedMean:
-    """[T, B] -> scalar: the mean over trained steps."""
+    """A mean over trained steps: [T, B] -> scalar."""
 
     def __init__(self, mask: Tensor) -> None:
         self.weight = mask.float()

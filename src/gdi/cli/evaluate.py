@@ -36,6 +36,9 @@ def run(argv: list[str]) -> int:
         metavar="X,Y,...",
         help="use this exploration setting (λ), one number per axis, instead of the controller's choice",
     )
+    parser.add_argument(
+        "--greedy", action="store_true", help="play the most probable action, instead of drawing one from the policy"
+    )
     parser.add_argument("--trust", action="store_true", help="import the modules that the run folder names")
     parser.add_argument("--video", type=Path, help="also record an episode to this mp4 file, which must be new")
     parser.add_argument(
@@ -52,6 +55,8 @@ def run(argv: list[str]) -> int:
         raise UserError(f"--seed must be 0 or more, not {args.seed}.")
     if args.index is not None and args.video is not None:
         raise UserError("--video always uses the controller's exploration setting (λ): drop --index.")
+    if args.greedy and args.video is not None:
+        raise UserError("--video plays as the run's evaluations do: drop --greedy.")
     if args.video_episodes is not None and args.video is None:
         raise UserError("--video-episodes needs a video: add --video.")
     if args.strip and args.video is None:
@@ -71,7 +76,7 @@ def run(argv: list[str]) -> int:
     if args.video is not None:
         agent.check_recording(args.video)  # before the evaluation, which may take long
     try:
-        result = agent.evaluate(args.episodes, args.seed, args.index)
+        result = agent.evaluate(args.episodes, args.seed, args.index, greedy=args.greedy or None)
     except DivergenceError:
         raise UserError(
             f"cannot evaluate {args.run_dir}: training diverged and its policy is NaN or infinite. Try --best."

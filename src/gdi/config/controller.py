@@ -81,21 +81,21 @@ class MultiplicativeWeightsConfig:
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    """P_Λ is a point that a clock moves: one component of λ, linear in the transitions sampled so far."""
+    """Controller that moves one component of λ by a clock: linear in the transitions sampled so far."""
 
     kind: ClassVar[str] = "schedule"
     redraw: ClassVar[str] = "window"
 
     component: str = "epsilon"
-    """The component of λ that moves. The others stay at the space's fixed values."""
+    """Component of λ that moves. The others stay at the fixed values of the index space."""
     start: float = 1.0
-    """Its first value."""
+    """Value of the component at the start."""
     end: float = 0.1
-    """Its last value."""
+    """Value of the component at the end."""
     over_steps: int = 1_000_000
-    """Transitions from the first value to the last one."""
+    """Number of transitions from the first value to the last."""
     evaluation: float = 0.05
-    """Its value in evaluations."""
+    """Value of the component in evaluations."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "controller", "over_steps")

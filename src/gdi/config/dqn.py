@@ -1,4 +1,4 @@
-"""DQN's T: the temporal-difference loss against a target network."""
+"""Settings of DQN's loss (T): the temporal difference against a target network."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class DQNConfig:
     discount: float = 0.99
     """Discount per step (γ)."""
     n_steps: int = 1
-    """Rewards in a target before it bootstraps (n)."""
+    """Number of rewards in a target before it bootstraps (n)."""
     target_period_updates: int = 10_000
-    """Copy the network to the target network each time this many updates have passed."""
+    """Updates between two copies of the network to the target network."""
     loss: Literal["huber", "squared"] = "huber"
-    """Loss of the temporal-difference error: Huber with δ = 1, or ½ of the square."""
+    """Loss of the temporal-difference error: Huber with δ = 1, or half of the square."""
     reward_clip: float = 1.0
-    """Clip rewards to [-x, x] in the loss; 0: do not clip."""
+    """Largest absolute reward in the targets; larger ones are clipped. 0 means no clip."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "learner", "n_steps", "target_period_updates")
@@ -50,5 +50,5 @@ class DQNConfig:
             )
 
     def families_of(self, index: Mapping[str, float], families: int) -> frozenset[str]:
-        """One family of variables, whatever λ is."""
+        """Return the one family of parameters, which serves every λ."""
         return frozenset({"θ"})

@@ -1,4 +1,4 @@
-"""IMPALA's T: an actor-critic with V-trace targets."""
+"""Settings of IMPALA's loss (T): an actor-critic with V-trace targets."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class IMPALAConfig:
     value_loss_scale: float = 0.5
     """Weight of the value loss ½(v - V)²."""
     reduction: Literal["sum", "mean"] = "sum"
-    """How the losses of a batch's steps become one number. The published rates are for the sum."""
+    """How the losses of the steps of a batch are combined. The published learning rates are for the sum."""
     reward_clip: float = 1.0
-    """Clip rewards to [-x, x] in the targets; 0: do not clip."""
+    """Largest absolute reward in the targets; larger ones are clipped. 0 means no clip."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "learner", "rho_bar", "c_bar")
@@ -40,5 +40,5 @@ class IMPALAConfig:
             yield f"--network.families {config.network.families}: this learner has one family; set it to 1."
 
     def families_of(self, index: Mapping[str, float], families: int) -> frozenset[str]:
-        """One family of variables, whatever λ is."""
+        """Return the one family of parameters, which serves every λ."""
         return frozenset({"θ"})

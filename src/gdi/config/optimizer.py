@@ -37,7 +37,7 @@ class AdamWConfig:
     max_nonfinite_updates: int = 5
     """This many non-finite losses or gradients in a row stop the run."""
     schedule: Literal["linear", "constant"] = "linear"
-    """After the warm-up: linear to 0 at the last update, or constant."""
+    """Learning rate after the warm-up: linear to 0 at the last update, or constant."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "optimizer", "learning_rate", "adam_epsilon", "clip_norm", "max_nonfinite_updates")
@@ -47,27 +47,27 @@ class AdamWConfig:
 
 @dataclass(frozen=True)
 class RMSPropConfig:
-    """RMSProp as DQN and IMPALA were published with it: ε stands inside the root."""
+    """RMSProp of the publications of DQN and IMPALA, with ε inside the root."""
 
     kind: ClassVar[str] = "rmsprop"
     warmup_updates: ClassVar[int] = 0
 
     learning_rate: float = 2.5e-4
-    """First rate."""
+    """Learning rate at the start."""
     decay: float = 0.95
-    """Decay of the running means of the gradient and of its square."""
+    """Decay rate of the running means of the gradient and of its square."""
     epsilon: float = 0.01
-    """Added to the mean square before the root."""
+    """Constant that is added to the mean square before the root (ε)."""
     momentum: float = 0.0
-    """Momentum of the step."""
+    """Momentum of the steps."""
     centered: bool = False
     """Subtract the squared mean of the gradient from its mean square."""
     clip_norm: float = math.inf
-    """Global gradient norm."""
+    """Largest gradient norm; longer gradients are scaled down to it."""
     max_nonfinite_updates: int = 5
     """This many non-finite losses or gradients in a row stop the run."""
     schedule: Literal["linear", "constant"] = "linear"
-    """Linear to 0 at the last update, or constant."""
+    """Learning rate after the start: linear to 0 at the last update, or constant."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "optimizer", "learning_rate", "epsilon", "clip_norm", "max_nonfinite_updates")
@@ -78,7 +78,7 @@ OptimizerConfig = AdamWConfig | RMSPropConfig
 
 
 def planned_warmup_updates(warmup_updates: int, planned_updates: int) -> int:
-    """Updates until the peak rate, at most a quarter of the run's.
+    """Return the updates until the peak rate, which are at most a quarter of the run's.
 
     The paper's 4,000 are a fifth of its run. In a run shorter than them the rate would rise to the end.
     """

@@ -1,4 +1,4 @@
-"""PPO's T: the clipped surrogate on advantages that are estimated once per window."""
+"""Settings of PPO's loss (T): the clipped surrogate on advantages that are estimated once per window."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class PPOConfig:
     gae_lambda: float = 0.95
     """Decay of the generalized advantage estimate (λ of GAE)."""
     clip: float = 0.1
-    """Clip of the probability ratio: it counts within [1 - x, 1 + x] (ε of PPO)."""
+    """Clip on the probability ratio (ε): it counts within [1 - clip, 1 + clip]."""
     value_clip: float = 0.0
-    """Clip of the change of V, in the units of V; 0: do not clip."""
+    """Largest change of V per update that counts, in the units of V. 0 means no clip."""
     value_loss_scale: float = 1.0
     """Weight of the value loss ½(V - target)²."""
     normalize_advantages: bool = True
     """Standardize the advantages of each minibatch."""
     reward_clip: float = 1.0
-    """Clip rewards to [-x, x] in the targets; 0: do not clip."""
+    """Largest absolute reward in the targets; larger ones are clipped. 0 means no clip."""
 
     def problems(self, config: Config) -> Iterator[str]:
         data, network = config.data, config.network
@@ -58,5 +58,5 @@ class PPOConfig:
             )
 
     def families_of(self, index: Mapping[str, float], families: int) -> frozenset[str]:
-        """One family of variables, whatever λ is."""
+        """Return the one family of parameters, which serves every λ."""
         return frozenset({"θ"})

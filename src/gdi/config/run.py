@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 from gdi.config.checks import not_negative, positive
@@ -14,15 +15,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Evaluation in separate environments, with the best exploration setting (λ) that the controller knows."""
+    """Evaluation in separate environments."""
 
     every_steps: int = 1_000_000
     """Training steps between two evaluations. The last one is at the end."""
     episodes: int = 32
     """Number of episodes per evaluation, which at most 32 environments share."""
+    greedy: bool = False
+    """Play the most probable action in evaluations, instead of drawing one from the policy."""
+    index: tuple[float, ...] = ()
+    """Exploration setting (λ) of evaluations, one number per component. Empty: the best that the controller knows."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "evaluation", "every_steps", "episodes")
+        names = [field.name for field in fields(config.index_space)]
+        limits = getattr(config.index_space, "limits", {})
+        if self.index and len(self.index) != len(names):
+            yield f"--evaluation.index needs one number per component ({', '.join(names)}), not {len(self.index)}."
+        for name, value in zip(names, self.index, strict=False):
+            limit = limits.get(name, math.inf)
+            if not 0 <= value <= limit:
+                allowed = "0 or more" if math.isinf(limit) else f"in [0, {limit:g}]"
+                yield f"--evaluation.index: {name} must be {allowed}, not {value:g}."
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ MOVED = {
 # Fields that came after the first runs of a format, by section and kind, with the value that those runs had.
 LATE_FIELDS: dict[tuple[str, str | None], dict[str, Any]] = {
     ("run", None): {"precision": "float32", "states_per_stage": 0},
+    ("evaluation", None): {"greedy": False, "index": []},
+    ("network", None): {"activation": "tanh"},
     ("optimizer", "adamw"): {"schedule": "linear"},
     ("data", "exact"): {"slice_steps": 0},
 }

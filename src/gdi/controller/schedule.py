@@ -1,4 +1,7 @@
-"""A controller that a clock moves: the annealed ε of DQN. E looks at no return, so it is the identity."""
+"""A controller that a clock moves, such as the annealed ε of DQN.
+
+It ignores returns, so E is the identity.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from gdi.types import EpisodeEnd, Index, State
 
 
 class ScheduledController:
-    """P_Λ is a point: one component is linear in the transitions sampled, the others stay."""
+    """A point mass P_Λ: one component of λ is linear in the transitions sampled, and the others stay."""
 
     slots = 1
 
@@ -23,7 +26,7 @@ class ScheduledController:
 
     @property
     def value(self) -> float:
-        """The component now."""
+        """Current value of the component."""
         config = self._config
         share = min(1.0, self._transitions / config.over_steps)
         return config.start + share * (config.end - config.start)
@@ -38,7 +41,7 @@ class ScheduledController:
         return self._index(self._config.evaluation)
 
     def observe(self, episodes: list[EpisodeEnd], transitions: int) -> None:
-        """Move the clock."""
+        """Move the clock; returns do not matter."""
         self._transitions += transitions
 
     def belief(self) -> list[Belief]:

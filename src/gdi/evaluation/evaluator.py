@@ -63,13 +63,15 @@ def num_envs_for(episodes: int) -> int:
 class Evaluator:
     """A player of a fixed number of episodes per environment, so that short episodes get no extra weight."""
 
-    def __init__(self, config: EnvConfig, env: VectorEnv, player: Player) -> None:
+    def __init__(self, config: EnvConfig, env: VectorEnv, player: Player, index: Index = ()) -> None:
+        """``index``: the λ of every episode; empty leaves the choice to the controller."""
         self._config = config
         self._max_episode_steps = max(MAX_EPISODE_STEPS, config.max_episode_steps)
         if is_atari(config.id):  # every protocol has its own limit
             self._max_episode_steps = NO_STEP_LIMIT
         self._env = env
         self._player = player
+        self._index = index
 
     def evaluate(
         self,
@@ -91,6 +93,8 @@ class Evaluator:
         generator = torch.Generator().manual_seed(action_seed)
         quota = np.full(n, episodes // n) + (np.arange(n) < episodes % n)
         obs = self._env.reset(env_seed)
+        if self._index:
+            propose = self._always
         index = np.array([propose(i, rng) for i in range(n)], np.float32).reshape(n, -1)
         next_index = index.copy()  # drawn when an episode ends, and used from the start of the next one
         start, resets = np.ones(n, bool), np.zeros(n, bool)
@@ -112,6 +116,9 @@ class Evaluator:
             returns[done], lengths[done] = 0.0, 0
             start, resets = resets, done
         return self._summary(played)
+
+    def _always(self, env: int, rng: np.random.Generator) -> Index:
+        return self._index
 
     def _note_ended(self, step: StepResult, returns: Array, lengths: Array, quota: Array, played: Played) -> Array:
         """Record the episodes that just ended and are part of the quota. Return their environments."""

@@ -24,12 +24,12 @@ def learning_rate_at(update: int, progress: float, warmup_updates: int, num_upda
 
 
 def constant_rate_at(update: int, warmup_updates: int, peak: float) -> float:
-    """Linear from 0 to the peak over ``warmup_updates``, then constant."""
+    """Return the learning rate of an update: a linear warm-up to the peak, then the peak."""
     return peak * min((update + 1) / warmup_updates if warmup_updates else 1.0, 1.0)
 
 
 def weight_decay_at(progress: float, config: AdamWConfig) -> float:
-    """The coefficient, linear from its value to 0 at the last update."""
+    """Return the weight-decay coefficient, which falls linearly to 0 at the last update."""
     return config.weight_decay * (1.0 - progress)
 
 

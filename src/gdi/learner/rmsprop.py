@@ -1,4 +1,7 @@
-"""RMSProp as DQN and IMPALA were published with it. torch's own adds ε outside the root."""
+"""RMSProp with ε inside the root, as in the publications of DQN and IMPALA.
+
+PyTorch's own RMSProp adds ε outside the root.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from gdi.config import RMSPropConfig
 
 
 class RMSProp(torch.optim.Optimizer):
-    """g² ← αg² + (1 − α)∇², ḡ ← αḡ + (1 − α)∇, m ← βm + lr·∇/√(g² − ḡ² + ε), θ ← θ − m.
+    """RMSProp, optionally centered and with momentum.
 
-    ḡ is 0 unless ``centered``.
+    g² ← αg² + (1 − α)∇², ḡ ← αḡ + (1 − α)∇, m ← βm + lr·∇/√(g² − ḡ² + ε), θ ← θ − m. ḡ is 0 unless ``centered``.
     """
 
     def __init__(self, params: list[dict[str, Any]], config: RMSPropConfig) -> None:

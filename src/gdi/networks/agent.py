@@ -48,6 +48,10 @@ class Architecture(Protocol):
         """Return the previous reward as the recurrent core of this family receives it."""
         ...
 
+    def initialize_torso(self, torso: nn.Module) -> None:
+        """Give the torso's layers other initial values than its own."""
+        ...
+
 
 class Encoder(nn.Module):
     """A torso and, with ``lstm_units`` > 0, a core that also receives the previous action and reward."""
@@ -64,7 +68,7 @@ class Encoder(nn.Module):
         self.num_actions = num_actions
         self.core_reward = core_reward
         self.precision = config.run.precision
-        self.torso = make_torso(network.torso, observation_shape, network.hidden_units)
+        self.torso = make_torso(network.torso, observation_shape, network.hidden_units, network.activation)
         self.core: LstmCore | None = None
         self.out_features = network.hidden_units
         if network.lstm_units:
@@ -110,6 +114,8 @@ class AgentNetwork(nn.Module):
         # Checkpoints and seeded runs depend on this order of construction, which sets the order of the parameters and
         # of their random initial values.
         encoders = [Encoder(config, observation_shape, num_actions, core_reward(i)) for i in range(num_encoders)]
+        for encoder in encoders:
+            architecture.initialize_torso(encoder.torso)
         self.state_size = encoders[0].state_size
         self.encoders = nn.ModuleList(encoders)
         self.heads = nn.ModuleList(

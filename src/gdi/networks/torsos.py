@@ -89,16 +89,19 @@ class FirstConvolution(nn.Conv2d):
         return F.conv2d(prepared, weight / 255.0, self.bias)
 
 
-class MlpTorso(nn.Module):
-    """Two dense layers with tanh, for vector observations."""
+ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
-    def __init__(self, observation_shape: tuple[int, ...], hidden_units: int) -> None:
+
+class MlpTorso(nn.Module):
+    """Two dense layers for vector observations."""
+
+    def __init__(self, observation_shape: tuple[int, ...], hidden_units: int, activation: str = "tanh") -> None:
         super().__init__()
         self.layers = nn.Sequential(
             nn.Linear(math.prod(observation_shape), hidden_units),
-            nn.Tanh(),
+            ACTIVATIONS[activation](),
             nn.Linear(hidden_units, hidden_units),
-            nn.Tanh(),
+            ACTIVATIONS[activation](),
         )
 
     def forward(self, obs: Tensor) -> Tensor:
@@ -200,10 +203,13 @@ def resolve_torso(torso: str, observation_shape: tuple[int, ...]) -> str:
     return torso
 
 
-def make_torso(torso: str, observation_shape: tuple[int, ...], hidden_units: int) -> nn.Module:
+def make_torso(
+    torso: str, observation_shape: tuple[int, ...], hidden_units: int, activation: str = "tanh"
+) -> nn.Module:
+    """Return a new torso; ``activation`` is that of dense layers on vectors."""
     kind = resolve_torso(torso, observation_shape)
     if kind == "mlp":
-        return MlpTorso(observation_shape, hidden_units)
+        return MlpTorso(observation_shape, hidden_units, activation)
     convolutions = CONVOLUTIONS[kind](observation_shape[-1])
     made = ConvTorso(convolutions, observation_shape, hidden_units)
     if kind in ORTHOGONAL_INIT_TORSOS:
@@ -220,6 +226,9 @@ def init_orthogonal(torso: nn.Module) -> None:
     """
     for layer in torso.modules():
         if isinstance(layer, (nn.Conv2d, nn.Linear)):
-            nn.init.orthogonal_(layer.weight, math.sqrt(2.0))
+            # Write into a contiguous copy, because the layer may have the channels-last layout.
+            weight = torch.empty(layer.weight.shape)
+            with torch.no_grad():
+                layer.weight.copy_(nn.init.orthogonal_(weight, math.sqrt(2.0)))
             assert layer.bias is not None
             nn.init.zeros_(layer.bias)

@@ -1,6 +1,7 @@
 """DQN (Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015).
 
-In the paper's classes it is GDI-I⁰ without E: Λ is one point. As published ε is annealed, so a clock moves that point.
+In the paper's classes it is GDI-I⁰ without E, because Λ is one point. As published, ε is annealed: a clock moves that
+point.
 
 Sources of the numbers. ``paper``: extended data table 1 of the article, and the released code where the two differ.
 ``minatar``: Young and Tian 2019, with Adam and the squared loss of Obando-Ceron and Castro 2021. ``classic``: the tuned
@@ -9,7 +10,7 @@ CartPole settings of RL Baselines3 Zoo. Deviations:
 1. The end of a life does not end an episode.
 2. The target network is renewed by updates: 10,000 steps at one update per 4 steps are 2,500 updates.
 3. RMSProp's ε of 0.01 is for a loss summed over 32 transitions; for their mean it is 0.01 / 32².
-4. Several environments act side by side. θ that acts is at most one iteration old.
+4. Several environments act side by side. The θ that acts is at most one iteration old.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ STEPS = {"classic": 50_000}
 
 
 def dqn(scale: str) -> Config:
-    """Q-learning with replay and a target network, ε annealed by a clock."""
+    """Return DQN: Q-learning with replay, a target network, and an ε that a clock anneals."""
     config = SCALES[scale].apply(Config())
     hidden = {"paper": 512, "atari-cpu": 512, "classic": 256}.get(scale, config.network.hidden_units)
     torso = "nature" if scale in ("paper", "atari-cpu") else config.network.torso

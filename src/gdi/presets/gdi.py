@@ -30,7 +30,7 @@ SMALL_LEARNER = GDIConfig(
     inverse_dynamics_scale=0.0,
 )
 SMALL_OPTIMIZER = AdamWConfig(learning_rate=2e-3, warmup_updates=50, weight_decay=0.0, clip_norm=5.0)
-# Rewards below 1 shrink A: without a wider range of 1/τ no behavior is greedy where rewards are rare.
+# Small rewards make A small. A wider range of 1/τ lets the behavior be greedy even where rewards are rare.
 WIDE_INVERSE_TAU = {"high": 300.0, "block_width": 6.0, "coordinate": "log"}
 
 LEARNERS = {
@@ -57,7 +57,7 @@ WIDE_SCALES = ("atari-cpu", "minatar")
 
 
 def gdi_i3(scale: str) -> Config:
-    """Return GDI-I3: one family of variables, Λ = (1/τ1, 1/τ2, ε), and a bandit controller."""
+    """Return GDI-I3: one family of variables, exploration settings λ = (1/τ1, 1/τ2, ε), and a bandit."""
     config = SCALES[scale].apply(Config())
     config = replace(config, learner=LEARNERS[scale], data=DATA[scale], optimizer=OPTIMIZERS[scale])
     if scale in WIDE_SCALES:
@@ -66,7 +66,7 @@ def gdi_i3(scale: str) -> Config:
 
 
 def gdi_h3(scale: str) -> Config:
-    """Return GDI-H3: two families with two reward shapings, Λ = (1/τ1, 1/τ2, ε), and a bandit controller."""
+    """Return GDI-H3: two families with two reward shapings, exploration settings λ = (1/τ1, 1/τ2, ε), and a bandit."""
     config = gdi_i3(scale)
     assert isinstance(config.learner, GDIConfig)
     # The second shape is small by itself: 0.19 for a reward of 1, where the first gives 1.39.

@@ -1,7 +1,7 @@
 """IMPALA (Espeholt et al., "Scalable Distributed Deep-RL with Importance Weighted Actor-Learner Architectures", 2018).
 
-In the paper's classes it is GDI-I⁰ without E: Λ is one point. As published many actors act with old copies of θ, and
-V-trace corrects for that; ``actor/parameter_lag_updates`` tells how old they are.
+In the paper's classes it is GDI-I⁰ without E, because Λ is one point. As published, many actors act with old copies of
+θ, and V-trace corrects for that. ``actor/parameter_lag_updates`` is their age.
 
 Sources of the numbers. ``paper``: the article's appendix (shallow model, single task); its rate was searched in a
 range. The small scales share its losses; their rates are not tuned yet. Deviations:
@@ -42,13 +42,13 @@ DATA = {
 OPTIMIZERS = {
     "paper": RMSPROP,
     "atari-cpu": RMSPROP,
-    "minatar": replace(RMSPROP, learning_rate=1e-3),
-    "classic": replace(RMSPROP, learning_rate=1e-3),
+    "minatar": replace(RMSPROP, learning_rate=1e-2),
+    "classic": replace(RMSPROP, learning_rate=1e-2),
 }
 
 
 def impala(scale: str) -> Config:
-    """V-trace actor-critic on fresh windows, each trained once."""
+    """Return IMPALA: a V-trace actor-critic on fresh windows, each trained once."""
     config = SCALES[scale].apply(Config())
     torso = "impala-shallow" if scale == "paper" else config.network.torso
     return replace(

@@ -1,6 +1,6 @@
 """PPO (Schulman et al., "Proximal Policy Optimization Algorithms", 2017).
 
-In the paper's classes it is GDI-I⁰ without E: Λ is one point, and samples are dropped after a few epochs.
+In the paper's classes it is GDI-I⁰ without E, because Λ is one point. Samples are dropped after a few epochs.
 
 Sources of the numbers. ``paper``: table 5 of the article (Atari), Adam's ε and the gradient norm of its released code.
 ``minatar``: the settings of our Stable-Baselines3 peer. ``classic``: the tuned CartPole settings of RL Baselines3 Zoo.
@@ -8,7 +8,6 @@ Deviations:
 
 1. The end of a life does not end an episode.
 2. The clip does not shrink with the learning rate.
-3. The torso keeps its own initialization; the heads have the usual small orthogonal one.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ ADAM = AdamWConfig(
     adam_epsilon=1e-5,
     clip_norm=0.5,
 )
-# A batch of transitions is an update; ``replay`` counts the epochs.
+# An update trains a minibatch of transitions, and ``replay`` counts the epochs.
 ATARI = ExactReplayConfig(
     batch_size_sequences=256,
     burn_in_steps=0,
@@ -61,7 +60,7 @@ STEPS = {"classic": 100_000}
 
 
 def ppo(scale: str) -> Config:
-    """Clipped policy gradient on fresh windows, a few epochs each."""
+    """Return PPO: a clipped policy gradient on fresh windows, each trained for a few epochs."""
     config = SCALES[scale].apply(Config())
     space = SoftmaxSpace()
     cost = replace(space.entropy_cost, fixed_value=ENTROPY_COSTS.get(scale, space.entropy_cost.fixed_value))

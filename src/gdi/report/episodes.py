@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,8 +29,11 @@ class Episodes:
         return len(self.steps)
 
 
-def read_episodes(path: Path) -> Episodes:
-    """Return the episodes of a run; a line that is incomplete or goes back in steps is left out and counted."""
+def read_episodes(path: Path, most_steps: float = math.inf) -> Episodes:
+    """Return the episodes of a run. A line that is incomplete or out of order is left out and counted.
+
+    ``most_steps`` are the steps of the whole run. A line beyond them has two numbers run into one.
+    """
     lines = complete_lines(path)
     if not lines:
         return Episodes()
@@ -37,18 +41,33 @@ def read_episodes(path: Path) -> Episodes:
     names = header[len(BEFORE_INDEX) : -len(AFTER_INDEX)]
     if (*header[: len(BEFORE_INDEX)], *header[-len(AFTER_INDEX) :]) != (*BEFORE_INDEX, *AFTER_INDEX):
         return Episodes(left_out=len(lines))
-    rows: list[list[float]] = []
-    left_out = 0
-    for line in lines[1:]:
-        row = _numbers(line, len(header))
-        if row is None or (rows and row[0] < rows[-1][0]):
-            left_out += 1
-        else:
-            rows.append(row)
+    found = (_numbers(line, len(header)) for line in lines[1:])
+    rows = [row for row in found if row is not None and row[0] <= most_steps]
+    rows = [rows[place] for place in in_order([row[0] for row in rows])]
     columns = np.array(rows, dtype=np.float64).reshape(len(rows), len(header)).T
     index = dict(zip(names, columns[len(BEFORE_INDEX) : -len(AFTER_INDEX)], strict=True))
     episode_return, length_steps, _ = columns[-len(AFTER_INDEX) :]
-    return Episodes(columns[0], index, episode_return, length_steps, left_out)
+    return Episodes(columns[0], index, episode_return, length_steps, len(lines) - 1 - len(rows))
+
+
+def in_order(steps: Sequence[float]) -> list[int]:
+    """Return the places of the longest part that never goes back, so that one wrong number costs one line."""
+    if all(steps[i] <= steps[i + 1] for i in range(len(steps) - 1)):
+        return list(range(len(steps)))
+    ends: list[float] = []  # the smallest last number of a part of each length
+    end_places: list[int] = []
+    before: list[int] = []
+    for place, number in enumerate(steps):
+        length = bisect_right(ends, number)
+        before.append(end_places[length - 1] if length else -1)
+        ends[length : length + 1] = [number]
+        end_places[length : length + 1] = [place]
+    out = []
+    place = end_places[-1]
+    while place >= 0:
+        out.append(place)
+        place = before[place]
+    return out[::-1]
 
 
 def _numbers(line: bytes, count: int) -> list[float] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ Line = Mapping[str, Any]
 COUNTERS = ("steps", "frames", "updates")
 # Numbers above this are no counts, and do not fit into a float exactly.
 LARGEST = 2**53
+NAME = re.compile(r"[\w ./:+-]+")
 # Probabilities are logged with five digits, so those of many blocks may sum to a little more or less than 1.
 SUM_TOLERANCE = 0.02
 
@@ -67,7 +69,7 @@ def parse_log(lines: Iterable[bytes]) -> Log:
 def parse_line(text: bytes) -> Line | None:
     """Return one line of the log, or None if it is damaged."""
     try:
-        line = json.loads(text.decode("utf-8"), object_pairs_hook=_without_repetitions)
+        line = json.loads(text.decode("utf-8"), object_pairs_hook=_checked_object)
     # A line may nest too deeply for the parser.
     except (ValueError, RecursionError):
         return None
@@ -87,11 +89,11 @@ def parse_line(text: bytes) -> Line | None:
     return line if all(map(_is_consistent, _beliefs(line))) else None
 
 
-def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse an object with a repeated key, which two mixed lines have."""
+def _checked_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse an object with a repeated key, which two mixed lines have, or with a key that is no name."""
     found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("repeated key")
+    if len(found) != len(pairs) or not all(map(NAME.fullmatch, found)):
+        raise ValueError("damaged keys")
     return found
 
 

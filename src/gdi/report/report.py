@@ -20,13 +20,13 @@ from gdi.report.sections.vitals import vitals
 # Each returns its section, or None if the runs have no data for it.
 SECTIONS: tuple[Callable[[Material], Section | None], ...] = (
     head,
+    games,
     curves,
     control,
     paid,
     sureness,
     vitals,
     evaluations,
-    games,
     differences,
     media,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -63,7 +64,7 @@ def read_run(folder: Path) -> Run:
     check_run_folder(folder)
     settings = read_settings(folder / CONFIG)
     log = read_log(folder / METRICS)
-    episodes = read_episodes(folder / EPISODES)
+    episodes = read_episodes(folder / EPISODES, settings.steps or math.inf)
     return Run(
         folder=folder,
         name=folder.resolve().name,

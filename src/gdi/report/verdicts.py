@@ -30,7 +30,11 @@ Word = Literal["moved", "stayed", "settled", "oscillated", "undecided", "early"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What E did to one axis; ``start`` and ``end`` are values on it, where the word has them."""
+    """What E did to one axis.
+
+    A move has the values at its ``start`` and ``end``. All other words that name values have the range of the middle
+    80% of the lines.
+    """
 
     word: Word
     start: float = 0.0
@@ -52,10 +56,11 @@ def judge_axis(axis: Axis, belief: AxisBelief | None) -> Verdict:
         return Verdict("oscillated", axis.to_value(float(low)), axis.to_value(float(high)))
     if not is_steady(late, extent):
         return Verdict("undecided")
-    start, end = axis.to_value(float(np.median(early))), axis.to_value(float(np.median(late)))
     if are_apart(early, late, axis.block_width):
-        return Verdict("moved", start, end)
-    return Verdict("stayed" if is_steady(early, extent) else "settled", start, end)
+        return Verdict("moved", *(axis.to_value(float(np.median(places))) for places in (early, late)))
+    low, high = np.quantile(late, [0.1, 0.9])
+    word: Word = "stayed" if is_steady(early, extent) else "settled"
+    return Verdict(word, axis.to_value(float(low)), axis.to_value(float(high)))
 
 
 def mean_excess(belief: AxisBelief, newest: int) -> float:
@@ -94,8 +99,8 @@ def turns(best: Array, low: float, high: float) -> int:
 
 PHRASES: Mapping[Word, str] = {
     "moved": "moved {label} from {start:.3g} to {end:.3g}",
-    "stayed": "kept {label} near {end:.3g}",
-    "settled": "settled on {label} near {end:.3g}",
+    "stayed": "kept {label} {place}",
+    "settled": "settled on {label} {place}",
     "oscillated": "swung {label} between {start:.3g} and {end:.3g}",
     "undecided": "stayed undecided about {label}",
     "early": "has too few log lines to judge {label}",
@@ -103,7 +108,10 @@ PHRASES: Mapping[Word, str] = {
 
 
 def phrase_of(labels: str, verdict: Verdict) -> str:
-    return PHRASES[verdict.word].format(label=labels, start=verdict.start, end=verdict.end)
+    """Return what E did to these components of λ: ``moved 1/τ2 from 32 to 225``."""
+    low, high = f"{verdict.start:.3g}", f"{verdict.end:.3g}"
+    place = f"near {low}" if low == high else f"between {low} and {high}"
+    return PHRASES[verdict.word].format(label=labels, start=verdict.start, end=verdict.end, place=place)
 
 
 def sentence(labels: Sequence[str], verdicts: Sequence[Verdict]) -> str:

@@ -47,11 +47,11 @@ def configure_process(threads: int) -> int:
     return threads
 
 
-def make_player(config: Config, spec: EnvSpec, num_envs: int, device: torch.device) -> Player:
+def make_player(config: Config, spec: EnvSpec, num_envs: int, device: torch.device, *, greedy: bool = False) -> Player:
     """Return a player whose network parameters (θ) are overwritten before use."""
     algorithm = make_algorithm(config)
     network = make_network(config, algorithm, spec.observation_shape, spec.num_actions, 0)
-    return Player(algorithm, network, num_envs, spec, device)
+    return Player(algorithm, network, num_envs, spec, device, greedy=greedy)
 
 
 def make_learner(
@@ -111,7 +111,8 @@ def make_picker(config: Config, *which: int) -> StatePicker | None:
 
 def make_evaluator(config: Config, device: torch.device, threads: int = 0) -> Evaluator:
     env = make_env(config.env, num_envs_for(config.evaluation.episodes), threads)
-    return Evaluator(config.env, env, make_player(config, env.spec, env.num_envs, device))
+    player = make_player(config, env.spec, env.num_envs, device, greedy=config.evaluation.greedy)
+    return Evaluator(config.env, env, player, config.evaluation.index)
 
 
 def with_num_envs(config: Config, num_envs: int) -> Config:

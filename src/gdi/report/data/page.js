@@ -54,8 +54,9 @@ class Figure {
     this.tableBody = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The numbers in the figure" });
     this.details = make("details", {}, make("summary", {}, "The numbers in this figure"), this.tableBody);
     this.details.addEventListener("toggle", () => this.fillTable());
-    const menus = make("div", { class: "menus" }, ...block.menus.map((menu, place) => this.menu(menu, place)));
-    this.element = make("figure", { "data-figure": block.name }, ...(block.menus.length ? [menus] : []), this.panel,
+    // A menu with one option is no choice.
+    const menus = block.menus.map((menu, place) => (menu.options.length > 1 ? this.menu(menu, place) : "")).filter(Boolean);
+    this.element = make("figure", { "data-figure": block.name }, ...(menus.length ? [make("div", { class: "menus" }, ...menus)] : []), this.panel,
       make("figcaption", {}, block.caption), this.details);
   }
 

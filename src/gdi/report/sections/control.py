@@ -23,6 +23,7 @@ MOST_RUNS = 12
 MOST_POINTS = 150
 QUANTITIES = {"probability": "probability", "value": "value", "count": "episodes"}
 COLORBARS = {"probability": "probability (%)", "value": "value (standardized return)", "count": "episodes"}
+LABEL_SPACE = 0.07  # of the axis
 WIDE_AXIS_TICKS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 WORDS = {
     "fixed": "This run has no E: λ stayed the same.",
@@ -139,10 +140,19 @@ def value_axis(axis: Axis, label: str) -> dict[str, Any]:
     layout: dict[str, Any] = {"title": {"text": plotly_text(label)}, "range": [axis.low, axis.high]}
     if axis.logarithmic:
         low, high = axis.to_value(axis.low), axis.to_value(axis.high)
-        ticks = [value for value in WIDE_AXIS_TICKS if low <= value <= high]
+        ticks = _spaced([value for value in WIDE_AXIS_TICKS if low <= value <= high], axis)
         layout |= {"tickvals": numbers([axis.to_coordinate(value) for value in ticks])}
         layout |= {"ticktext": [f"{value:g}" for value in ticks]}
     return layout
+
+
+def _spaced(values: Sequence[float], axis: Axis) -> list[float]:
+    """Return the values whose labels do not overlap on the axis."""
+    kept: list[float] = []
+    for value in values:
+        if not kept or axis.to_coordinate(value) - axis.to_coordinate(kept[-1]) >= LABEL_SPACE * (axis.high - axis.low):
+            kept.append(value)
+    return kept
 
 
 def _without_beliefs(material: Material, runs: Sequence[Run]) -> Iterator[Block]:

@@ -240,6 +240,9 @@ def improvement_table(runs: Sequence[scored.Run], agents: Sequence[str], envs: S
 
 def _improvement(runs: Sequence[scored.Run], agents: Sequence[str], envs: Sequence[str]) -> Iterator[Block]:
     table = improvement_table(runs, agents, envs)
+    if all(row[1] is None for row in table.rows):
+        yield Text("No two agents have an environment in common, so they are not compared.", "note")
+        return
     yield _improvement_figure(runs, agents, table)
     yield TableBlock(table)
 
@@ -286,6 +289,7 @@ def _small_multiples(material: Material, envs: Sequence[str]) -> Figure:
     named: set[str] = set()
     for place, env in enumerate(envs):
         suffix = str(place + 1) if place else ""
+        layout |= {f"xaxis{suffix}": {"rangemode": "tozero"}, f"yaxis{suffix}": {"rangemode": "tozero"}}
         for group in material.groups_in(env):
             aligned = align(group.runs, "evaluation")
             if aligned is None:
