@@ -61,9 +61,13 @@ def test_a_half_shared_region_has_the_error_of_its_densities() -> None:
     assert abs(error - expected) < 0.03
 
 
-def test_the_number_of_states_of_an_agent_does_not_matter() -> None:
-    low, _, high = overlap_of(uniform(0, 1, 1, 1500), uniform(0, 1, 2, 500))
-    assert low - 0.03 < 0.5 < high + 0.03
+def test_the_agent_with_more_states_has_no_more_votes() -> None:
+    """Half of A's 1,500 states lie among B's 500, so 2/5 of the neighbors there are B's, each with three votes."""
+    a = np.concatenate([uniform(0, 1, 1, 750), uniform(5, 6, 2, 750)])
+    for_b = 1 - 0.6**5 - 5 * 0.4 * 0.6**4  # two of five neighbors are enough for B
+    expected = (for_b / 2 + (1 - for_b)) / 2  # 0.334; with equal votes it were 0.42
+    _, error, _ = overlap_of(a, uniform(0, 1, 3, 500))
+    assert abs(error - expected) < 0.035
 
 
 def test_neighbors_of_the_same_episode_do_not_count() -> None:
@@ -85,9 +89,11 @@ def test_the_interval_of_long_episodes_is_wider() -> None:
 
 
 def test_ties_are_broken_at_random() -> None:
-    low, error, high = overlap_of(np.zeros((COUNT, 2)), np.zeros((COUNT, 2)))
-    assert abs(error - 0.5) < 0.05
-    assert low <= error <= high
+    """At one place are 100 states of A and 800 of B, all equally near: neighbors in the order of the rows are A's."""
+    a = np.concatenate([np.zeros((100, 2)), uniform(5, 6, 1, 800)])
+    b = np.concatenate([np.zeros((800, 2)), uniform(-6, -5, 2, 100)])
+    _, error, _ = overlap_of(a, b)
+    assert error == pytest.approx((100 / 900 + 0) / 2)  # the other way around it were 800 / 900 / 2
 
 
 def kept(obs: Array) -> KeptStates:

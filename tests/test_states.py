@@ -102,6 +102,18 @@ def test_an_interrupted_episode_gets_no_return_of_another(tmp_path: Path) -> Non
     assert not np.isnan(rows["episode_return"][(rows["episode"][:, 1] == 1) & (rows["episode"][:, 0] == 0)]).any()
 
 
+def test_episodes_of_two_actors_have_different_names(tmp_path: Path) -> None:
+    """An actor on Ray that was replaced counts its steps from 0 again."""
+    names = []
+    for seed in (0, 1):
+        actor, _ = make_actor(make_toy("Toy/Counting-v0", ENVS), tiny_config("Toy/Counting-v0", sequence_steps=7), seed)
+        actor._picker = StatePicker(0, 1.0)
+        recorder = StateRecorder(tmp_path, per_stage=10_000, total_steps=10**9)
+        collected(actor, recorder, windows=2)
+        names.append({tuple(name) for name in rows_of(recorder, 0)["episode"].tolist()})
+    assert not names[0] & names[1]
+
+
 def test_the_sample_is_the_smallest_keys_whatever_the_windows() -> None:
     rng = np.random.default_rng(3)
     keys = rng.random(2000).tolist()
