@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 help:
 	@echo "make demo                 train GDI on MinAtar Breakout with a live display and write a page about it (minutes; runs/demo)"
-	@echo "make gallery              train a run of each algorithm and draw the pictures of docs/gallery.md (half an hour)"
+	@echo "make gallery              train a run of each algorithm and draw the pictures of docs/gallery.md (minutes)"
 	@echo "make setup                install everything into .venv"
 	@echo "make test                 run lint, type checks and all tests"
 	@echo "make test-fast            run lint, type checks and the quick tests (without Ray, long Atari tables and kills)"

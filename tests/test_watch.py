@@ -26,7 +26,17 @@ from gdi.report.console import LiveConsole
 from gdi.report.console_strips import MOST_LINES, ControlView
 from gdi.report.live import LiveReports, make_server
 from gdi.report.runs import read_run
-from gdi.report.strips import BARS, bars, belief_strip, curve_lines, fitted, played_strip, pooled
+from gdi.report.strips import (
+    BARS,
+    SURENESS,
+    bars,
+    belief_strip,
+    curve_lines,
+    fitted,
+    played_strip,
+    pooled,
+    sureness_color,
+)
 from gdi.report.terminal import dashboard, duration, run_strips, runs_table
 from gdi.types import EpisodeEnd
 from helpers import error_line
@@ -67,6 +77,12 @@ def test_the_strip_of_an_axis_is_its_best_block_over_time(folder: Path) -> None:
     sure = (0.5 * 50 - 1) / 49  # one half in one of 50 blocks; 1 / 50 would be no preference
     np.testing.assert_allclose(strip.sureness, sure)
     assert strip.now == f"45.5, sure {sure:.0%}"  # the middle of block 45 of width 1
+
+
+def test_the_color_follows_the_root_of_the_sureness() -> None:
+    # Five colors: the roots of 0.04, 0.16, 0.36 and 0.64 are 0.2, 0.4, 0.6 and 0.8.
+    assert [sureness_color(sure) for sure in (0.0, 0.05, 0.17, 0.37, 0.65)] == list(SURENESS)
+    assert sureness_color(1.0) == SURENESS[-1]
 
 
 def test_a_component_that_follows_a_rule_has_a_strip_and_a_fixed_one_has_none() -> None:

@@ -80,7 +80,8 @@ def _panel(canvas: Any, panel: Any, traces: Sequence[Mapping[str, Any]], layout:
     panel.spines[["top", "right"]].set_visible(False)
     handles, labels = panel.get_legend_handles_labels()
     if labels and "grid" not in layout:
-        panel.legend(handles, labels, fontsize=8, frameon=False, loc="best")
+        on_colors = any(trace.get("type") == "heatmap" for trace in traces)
+        panel.legend(handles, labels, fontsize=8, frameon=on_colors, loc="best")
 
 
 def _line(panel: Any, trace: Mapping[str, Any]) -> None:

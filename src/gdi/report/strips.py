@@ -6,6 +6,7 @@ is there. Beside it stand the probabilities of all blocks now.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -116,8 +117,13 @@ def strip_text(strip: Strip, width: int) -> Text:
     """Return the strip in color."""
     text = Text(no_wrap=True)
     for bar, sure in zip(bars(fitted(strip.places, width)), fitted(strip.sureness, width).tolist(), strict=True):
-        text.append(bar, None if np.isnan(sure) else Style(color=SURENESS[min(4, max(0, int(sure * 5)))]))
+        text.append(bar, None if math.isnan(sure) else Style(color=sureness_color(sure)))
     return text
+
+
+def sureness_color(sure: float) -> str:
+    """Return the color of a sureness from 0 to 1. Its root decides, because E is rarely sure of one of many blocks."""
+    return SURENESS[min(len(SURENESS) - 1, int(math.sqrt(max(0.0, sure)) * len(SURENESS)))]
 
 
 def probability_text(probability: Array, width: int) -> Text:
