@@ -11,7 +11,7 @@ help:
 	@echo "make demo                 train GDI on MinAtar Breakout with a live display and write a page about it (minutes; runs/demo)"
 	@echo "make gallery              train a run of each algorithm and draw the pictures of docs/gallery.md (minutes)"
 	@echo "make setup                install everything into .venv"
-	@echo "make test                 run lint, type checks and all tests"
+	@echo "make test                 run lint, type checks and all tests (GDI_NO_BROWSER=1 leaves out those of the pages)"
 	@echo "make test-fast            run lint, type checks and the quick tests (without Ray, long Atari tables and kills)"
 	@echo "make lint                 run ruff"
 	@echo "make typecheck            run mypy"
@@ -44,7 +44,7 @@ $(VENV)/.browser: $(VENV)/.core tests/browser/package-lock.json tests/browser/in
 	@cp tests/browser/package.json tests/browser/package-lock.json $(VENV)/browser
 	@PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --prefix $(VENV)/browser --silent --no-audit --no-fund \
 		&& $(BIN)/node tests/browser/install.mjs $(CURDIR)/$(VENV)/browser && touch $@ \
-		|| echo "The browser for the tests could not be installed: npm's registry does not answer"
+		|| echo "The browser of the tests could not be installed: they fail, or are skipped with GDI_NO_BROWSER=1"
 
 setup: $(VENV)/.dev
 

@@ -26,7 +26,7 @@ from gdi.networks import AgentNetwork, Seen
 from gdi.networks import make_network as make_network_of
 from gdi.presets import make_config
 from gdi.runtime.checkpoint import CheckpointStore
-from gdi.types import EpisodeEnd, Window
+from gdi.types import EpisodeEnd, Window, window_from
 
 
 def tiny_config(
@@ -114,23 +114,25 @@ def random_batch(config: Config, spec: Any, batch: int, seed: int = 0) -> Window
     starts = np.zeros((length + 1, batch), bool)
     starts[1:] = resets
     by_time_limit = rng.random((length, batch)) < 0.5
-    return Window(
-        obs=rng.standard_normal((length + 1, batch, *spec.observation_shape)).astype(np.float32),
-        episode_start=starts,
-        previous_action=rng.integers(spec.num_actions, size=(length + 1, batch)),
-        previous_reward=rng.standard_normal((length + 1, batch)).astype(np.float32),
-        action=rng.integers(spec.num_actions, size=(length, batch)),
-        reward=rng.standard_normal((length, batch)).astype(np.float32),
-        terminated=ended & ~by_time_limit,
-        truncated=ended & by_time_limit,
-        valid=~resets,
-        behavior_prob=rng.uniform(0.2, 1.0, (length, batch)).astype(np.float32),
-        index=np.stack([rng.uniform(0, high, (length + 1, batch)) for high in (3, 3, 1)], -1).astype(np.float32),
-        version=np.zeros((length, batch), np.int64),
-        state=np.zeros(
-            (batch, *make_network(config, spec.observation_shape, spec.num_actions, 0).initial_state(1).shape[1:]),
-            np.float32,
-        ),
+    return window_from(
+        {
+            "obs": rng.standard_normal((length + 1, batch, *spec.observation_shape)).astype(np.float32),
+            "episode_start": starts,
+            "previous_action": rng.integers(spec.num_actions, size=(length + 1, batch)),
+            "previous_reward": rng.standard_normal((length + 1, batch)).astype(np.float32),
+            "action": rng.integers(spec.num_actions, size=(length, batch)),
+            "reward": rng.standard_normal((length, batch)).astype(np.float32),
+            "terminated": ended & ~by_time_limit,
+            "truncated": ended & by_time_limit,
+            "valid": ~resets,
+            "behavior_prob": rng.uniform(0.2, 1.0, (length, batch)).astype(np.float32),
+            "index": np.stack([rng.uniform(0, high, (length + 1, batch)) for high in (3, 3, 1)], -1).astype(np.float32),
+            "version": np.zeros((length, batch), np.int64),
+            "state": np.zeros(
+                (batch, *make_network(config, spec.observation_shape, spec.num_actions, 0).initial_state(1).shape[1:]),
+                np.float32,
+            ),
+        }
     )
 
 
@@ -144,7 +146,13 @@ def transitions(index: torch.Tensor, **fields: torch.Tensor) -> Transitions:
         index = torch.cat([index, index[-1:]])
     nothing = torch.zeros(steps + 1, batch)
     fields.setdefault("truncated", torch.zeros(steps, batch, dtype=torch.bool))
-    return Transitions(seen=Seen(nothing, nothing, nothing, nothing, index), **fields)
+    return Transitions(seen=seen_of(nothing, nothing, nothing, nothing, index), **fields)
+
+
+def seen_of(*parts: torch.Tensor) -> Seen:
+    """Return what the agent sees where nothing is beside the observation and all actions are valid."""
+    index = parts[-1]  # [T, B, components of λ]
+    return Seen(*parts, index[..., :0], index[..., :0] > 0)
 
 
 def read_metric_lines(run_dir: Path) -> list[dict[str, Any]]:

@@ -1,11 +1,14 @@
 """Misbehaving environments for processes that import them by name: ``ray_envs:Hangs-v0``.
 
 Some misbehave only once. They remember it in a file, whose path is in the environment variable RAY_ENVS_FLAG.
+Those of ``FAULTS`` have one fault each, once, in the fifth step of an episode.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -33,12 +36,18 @@ class MisbehavingEnv(gymnasium.Env[Any, int]):
     def misbehave(self) -> None: ...
 
 
-def hang_once(flag: Path) -> None:
+def is_first(flag: Path) -> bool:
+    """Return True for the first of all processes that asks with this file."""
     try:
         flag.touch(exist_ok=False)
     except FileExistsError:
-        return
-    time.sleep(10_000)
+        return False
+    return True
+
+
+def hang_once(flag: Path) -> None:
+    if is_first(flag):
+        time.sleep(10_000)
 
 
 class Hangs(MisbehavingEnv):
@@ -63,14 +72,76 @@ class Fails(MisbehavingEnv):
             raise ValueError("the lever broke")
 
 
-class NotFinite(MisbehavingEnv):
-    """An environment whose rewards are NaN from its fifth step on."""
+class KillsItself(MisbehavingEnv):
+    """An environment that ends its process in the fifth step of every episode."""
 
-    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        observation, reward, *rest = super().step(action)
-        return observation, float("nan") if self._steps >= 5 else reward, *rest
+    def misbehave(self) -> None:
+        if self._steps == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
-ENVS = {"Plain": MisbehavingEnv, "Hangs": Hangs, "HangsAtStart": HangsAtStart, "Fails": Fails, "NotFinite": NotFinite}
-for name, env in ENVS.items():
+class FaultyOnce(MisbehavingEnv):
+    """An environment that has one fault, once."""
+
+    def step(self, action: int) -> Any:
+        result = super().step(action)
+        if self._steps == 5 and is_first(Path(os.environ["RAY_ENVS_FLAG"])):
+            return self.fault(result)
+        return result
+
+    def fault(self, result: Any) -> Any:
+        raise ValueError("the lever broke")
+
+
+class WrongTuple(FaultyOnce):
+    def fault(self, result: Any) -> Any:
+        return result[:4]
+
+
+class WrongShape(FaultyOnce):
+    def fault(self, result: Any) -> Any:
+        return np.zeros(4, np.float32), *result[1:]
+
+
+class TooLarge(FaultyOnce):
+    """An environment with a number that is finite, but not as float32."""
+
+    def fault(self, result: Any) -> Any:
+        return np.full(3, 1e300), *result[1:]
+
+
+class HangsOnce(FaultyOnce):
+    def fault(self, result: Any) -> Any:
+        time.sleep(10_000)
+
+
+class ProcessDies(FaultyOnce):
+    """An environment with a process of its own, which dies."""
+
+    def fault(self, result: Any) -> Any:
+        here, there = multiprocessing.Pipe()
+        process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(10_000,), daemon=True)
+        process.start()
+        there.close()
+        process.kill()
+        process.join()
+        return here.recv()
+
+
+FAULTS = {
+    "Raises": FaultyOnce,
+    "WrongTuple": WrongTuple,
+    "WrongShape": WrongShape,
+    "TooLarge": TooLarge,
+    "HangsOnce": HangsOnce,
+    "ProcessDies": ProcessDies,
+}
+ENVS = {
+    "Plain": MisbehavingEnv,
+    "Hangs": Hangs,
+    "HangsAtStart": HangsAtStart,
+    "Fails": Fails,
+    "KillsItself": KillsItself,
+}
+for name, env in {**ENVS, **FAULTS}.items():
     gymnasium.register(f"{name}-v0", env)

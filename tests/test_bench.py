@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +16,11 @@ from gdi.config import Config
 from gdi.envs import make_env
 from gdi.presets import make_config
 from gdi.runtime.bench import PARTS, bare_window, bench, stepped_environments
-from gdi.runtime.local import build
+from gdi.runtime.local import LocalOperators, build
 from gdi.scores.games import GAMES
 from gdi.types import Array
-from helpers import tiny_config, with_lstm
+from helpers import change, tiny_config, with_lstm
+from systems import small
 
 
 def atari(**run: object) -> Config:
@@ -38,6 +40,9 @@ CASES = {
     "overlap": atari(overlap=True, workers=2),
     "minatar-h3": with_lstm(tiny_config(preset="gdi-h3", burn_in_steps=2)),
     "vectors": tiny_config("CartPole-v1"),
+    "dqn": small("dqn"),
+    "ppo": small("ppo"),
+    "impala": small("impala"),
 }
 
 
@@ -122,6 +127,34 @@ def test_the_ceiling_acts_burns_in_and_trains_as_much_as_a_window_brings() -> No
     assert chunks == [1, 2, 1, 2]
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
     assert all(p.grad is None for p in network.parameters())
+
+
+def test_the_ceiling_of_dqn_passes_one_row_through_each_of_two_networks() -> None:
+    """8 environments x 2 steps bring 16 / 4 = 4 updates of 8 slices. Only the first row of a slice is trained."""
+    config = small("dqn")
+    system = build(config)
+    network = system.parts.learner.network
+    passed: list[tuple[int, int, bool]] = []  # (rows, columns, gradient)
+    network.register_forward_hook(lambda m, args, out: passed.append((*args[0].obs.shape[:2], torch.is_grad_enabled())))
+    with bare_window(config, system.spec, network, system.plan.chunk_sequences, 1) as run_bare:
+        run_bare(lambda: None)
+    system.close()
+    assert Counter(passed) == {(1, 8, False): 2 + 4, (1, 8, True): 4}  # acting and target network, training
+
+
+def test_a_long_learn_start_does_not_make_the_warm_up_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 transitions at most: two windows of 16 for each 16 of them, and two more."""
+    config = change(small("dqn"), capacity_transitions=50_000, learn_start_transitions=50_000)
+    played: list[None] = []
+    original = LocalOperators.sample
+
+    def counting(self: LocalOperators, max_transitions: int) -> Any:
+        played.append(None)
+        return original(self, max_transitions)
+
+    monkeypatch.setattr(LocalOperators, "sample", counting)
+    assert bench(config, seconds=0.01, rounds=1).shares["learning"] > 0
+    assert len(played) < 2 * 1000 / 16 + 20
 
 
 def test_environments_are_stepped_by_their_own_actions_and_closed(monkeypatch: pytest.MonkeyPatch) -> None:

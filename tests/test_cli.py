@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import gdi
 from gdi.cli.main import COMMANDS, main
-from gdi.cli.train import parse, resume_command
+from gdi.cli.outcome import resume_command
+from gdi.cli.train import parse
 from gdi.config import MultiplicativeWeightsConfig, config_from_json, config_to_json
 from gdi.errors import UserError
+from gdi.presets import PRESETS, make_config
+from gdi.report.console import LiveConsole
 from helpers import error_line, tiny_config
 
 TINY = [
@@ -89,9 +96,30 @@ def test_presets_lists_every_preset_and_scale(capsys: pytest.CaptureFixture[str]
     assert listed["presets"]["gdi-h3"]["network.families"] == 2
     assert main(["presets"]) == 0
     shown = capsys.readouterr().out
-    assert "epsilon-greedy" in shown
-    changed = {field for kind in listed.values() for diff in kind.values() for field in diff}
-    assert all(f"{field} = " in shown for field in changed)
+    assert all(f"  {name} " in shown for kind in listed.values() for name in kind)
+    assert len(shown.splitlines()) <= 40
+    assert max(map(len, shown.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_shows_the_values_that_train_uses(preset: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The number next to an option is that of the same words in gdi train, not that of another scale."""
+    words = [preset, "--env", "CartPole-v1"]
+    assert main(["presets", *words]) == 0
+    shown = capsys.readouterr().out
+    config, paper = parse(words).config, make_config(preset, scale="paper")
+    assert "at scale classic" in shown
+    assert main(["presets", *words, "--json"]) == 0
+    assert (
+        json.loads(capsys.readouterr().out)["settings"]["--optimizer.learning-rate"] == config.optimizer.learning_rate
+    )
+    if preset == "ppo":
+        assert (config.optimizer.learning_rate, paper.optimizer.learning_rate) == (1e-3, 2.5e-4)
+        assert re.search(r"--optimizer.learning-rate +0.001 +0.002 ", shown)
+        assert re.search(r"--learner.gae-lambda +0.8 ", shown), "a setting that gdi-i3 does not have"
+        assert "0.00025" not in shown
+        assert main(["presets", preset, "--scale", "paper"]) == 0
+        assert re.search(r"--optimizer.learning-rate +0.00025 ", capsys.readouterr().out)
 
 
 def test_large_seeds_are_taken_exactly() -> None:
@@ -169,7 +197,18 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (["train", "--env", "CartPole-v1", "--network.hidden-units", "5000000"], "does not fit in memory"),
         (["evaluate", "x", "--index", "1,b,0.5"], "is not a list of numbers such as"),
         (["evaluate", "x", "--index", "1,2,1", "--video", "x.mp4"], "exploration setting (λ): drop --index"),
-        (["evaluate"], "run_dir"),
+        (["evaluate"], "missing RUN_DIR: add it"),
+        (["actors", "x"], "missing N: add it"),
+        (["train", "--run-dir", "nope", "--resume"], "--run-dir nope does not exist: check the name, or add --env"),
+        (["train", "--env", "CartPole-v1", "--learner", "dqn"], "--index-space gdi: use the preset dqn."),
+        (["train", "ppo", "--env", "CartPole-v1", "--learner", "gdi"], "use the preset gdi-i3."),
+        (["train", "dqn", "--env", "CartPole-v1", "--data.replay", "3"], "is an option of --data exact"),
+        (["bench", "--env", "CartPole-v1", "--learner.clip", "3"], "--learner.clip is an option of --learner ppo, and"),
+        (["train", "--env", "CartPole-v1", "--lr", "-1"], "error: --lr must be greater than 0"),
+        (["train", "--env", "CartPole-v1", "--device", "gpu"], "error: --device must be auto, cpu or cuda"),
+        (["train", "--env", "CartPole-v1", "--device", "cuda"], "error: --device cuda: no GPU"),
+        (["train", "--env", "CartPole-v1", "--run.device", "gpu"], "error: --run.device must be auto, cpu or cuda"),
+        (["train", "--env", "CartPole-v1", "--total-timesteps", "0"], "error: --total-timesteps must be greater"),
         (["evaluate", "no/such/run"], "does not exist"),
     ],
 )
@@ -221,6 +260,55 @@ def test_resuming_with_another_config_names_the_field(
     before = contents(run_dir)
     assert field in error_line(["train", *change, "--run-dir", str(run_dir), "--resume"], capsys)
     assert contents(run_dir) == before
+
+
+def test_a_run_folder_without_resume_is_answered_as_such(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(run_dir)
+    line = error_line(["train", "--run-dir", str(run_dir)], capsys)
+    assert f"--run-dir {run_dir} already holds a run: add --resume to continue it." in line
+    assert contents(run_dir) == before
+
+
+def test_resuming_a_finished_run_says_that_it_is_finished(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--run-dir", str(run_dir), "--resume"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("This run is already finished: 2,000 steps. Evaluation over ")
+    assert "A run keeps its --steps. For more steps, start a new run" in out
+    assert "resuming" not in out
+    assert "Done" not in out
+
+
+def test_a_stop_in_the_final_evaluation_is_named_and_the_evaluation_is_made_up_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A stop is requested when the last step is sampled, so that only the evaluation is missing."""
+    from gdi.runtime import session
+
+    steps = 0
+
+    @contextmanager
+    def stop_at_the_end() -> Iterator[Callable[[], bool]]:
+        yield lambda: steps >= 400
+
+    class Watching(LiveConsole):
+        def event(self, event: dict[str, Any]) -> None:
+            nonlocal steps
+            steps = event.get("steps", steps)
+            super().event(event)
+
+    folder = str(tmp_path / "run")
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "stop_on_signal", stop_at_the_end)
+        patch.setattr("gdi.report.console.LiveConsole", Watching)
+        assert main(["train", *TINY, "--run-dir", folder]) == 0
+    out = capsys.readouterr().out
+    assert "Stopped before the final evaluation, after all 400 steps. Everything is saved." in out
+    assert f"continue   gdi train --run-dir {folder} --resume" in out
+    assert main(["train", "--run-dir", folder, "--resume"]) == 0
+    out = capsys.readouterr().out
+    assert "resuming at 400 of 400 steps" in " ".join(out.split())
+    assert "Done: 400 steps" in out
+    assert "already finished" not in out
 
 
 def test_resuming_a_finished_run_gives_its_result_again(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -305,7 +393,9 @@ def test_options_that_were_renamed_keep_their_old_names(old: list[str], new: lis
 def test_another_kind_of_controller_brings_its_own_options(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--env", "CartPole-v1", "--controller", "multiplicative-weights", "--controller.step-size", "0.3"]
     assert parse(words).config.controller == MultiplicativeWeightsConfig(step_size=0.3)
-    assert "unknown option --controller.step-size" in error_line(["train", *words[:2], *words[4:]], capsys)
+    line = error_line(["train", *words[:2], *words[4:]], capsys)
+    assert "--controller.step-size is an option of --controller multiplicative-weights" in line
+    assert "this run has --controller tile-bandit: drop it." in line
     assert main(["train", "--help-all", "--controller", "uniform"]) == 0
     shown = capsys.readouterr().out
     assert "--controller.per-environment" in shown

@@ -16,8 +16,8 @@ from gdi.config import Config, DQNConfig, EpsilonSpace, SampledReplayConfig
 from gdi.learner import Learner
 from gdi.networks import AgentOutput, Seen
 from gdi.presets import make_config
-from gdi.types import Window
-from helpers import make_network
+from gdi.types import Window, window_from
+from helpers import make_network, seen_of
 
 GAMMA = 0.9
 
@@ -49,15 +49,15 @@ def test_n_step_returns_by_hand(terminated: Any, truncated: Any, returns: float,
     assert found.row.item() == row
 
 
-def seen_of(epsilon: float, actions: int = 4) -> Seen:
+def acted(epsilon: float, actions: int = 4) -> Seen:
     nothing = torch.zeros(1, 1)
-    return Seen(nothing, nothing, nothing, nothing, torch.full((1, 1, 1), epsilon))
+    return seen_of(nothing, nothing, nothing, nothing, torch.full((1, 1, 1), epsilon))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0])
 def test_the_policy_is_epsilon_greedy(epsilon: float) -> None:
     head = Head(torch.tensor([0.3, 2.0, -1.0, 1.9]).view(1, 1, 1, 4))
-    probs = DQN(DQNConfig()).log_probs(head, seen_of(epsilon)).exp()[0, 0]
+    probs = DQN(DQNConfig()).log_probs(head, acted(epsilon)).exp()[0, 0]
     expected = np.full(4, epsilon / 4)
     expected[1] += 1 - epsilon
     np.testing.assert_allclose(probs.numpy(), expected, atol=1e-6)
@@ -65,12 +65,12 @@ def test_the_policy_is_epsilon_greedy(epsilon: float) -> None:
 
 def test_a_broken_q_is_reported() -> None:
     head = Head(torch.tensor([0.3, float("nan"), -1.0, 1.9]).view(1, 1, 1, 4))
-    assert DQN(DQNConfig()).log_probs(head, seen_of(0.5)).isnan().all()
+    assert DQN(DQNConfig()).log_probs(head, acted(0.5)).isnan().all()
 
 
 def loss_of(config: DQNConfig, q: Tensor, target_q: Tensor, reward: float, terminated: bool, truncated: bool) -> float:
     data = Transitions(
-        seen=Seen(*[torch.zeros(2, 1)] * 4, torch.zeros(2, 1, 1)),
+        seen=seen_of(*[torch.zeros(2, 1)] * 4, torch.zeros(2, 1, 1)),
         action=column(1, dtype=torch.int64),
         reward=column(reward),
         terminated=flags(terminated),
@@ -117,7 +117,7 @@ def batch_of(obs: np.ndarray, **fields: np.ndarray) -> Window:
         "version": np.zeros((1, n), np.int64),
         "state": np.zeros((n, 1, 0), np.float32),
     }
-    return Window(obs=obs.astype(np.float32), **{**defaults, **fields})
+    return window_from({"obs": obs.astype(np.float32), **defaults, **fields})
 
 
 def test_after_k_updates_the_target_is_the_network_of_the_last_whole_period() -> None:
@@ -190,7 +190,7 @@ def test_the_rows_after_the_first_are_looked_at_and_not_trained() -> None:
     }  # fmt: skip
 
     def gradient(**changes: np.ndarray) -> list[np.ndarray]:
-        learner._accumulate_gradient(Window(**{**fields, **changes}))
+        learner._accumulate_gradient(window_from({**fields, **changes}))
         return [p.grad.numpy().copy() for p in learner.network.parameters() if p.grad is not None]
 
     base = gradient()

@@ -133,9 +133,10 @@ def test_atari_scores_stand_beside_random_play_humans_and_world_records() -> Non
 def test_a_report_is_the_evaluation_and_its_normalized_scores() -> None:
     evaluation = evaluation_of("CartPole-v1", 195.0)
     assert normalized_scores(evaluation) == {"hns": None, "hwrns": None, "saber": None}
-    assert report_of(evaluation) == {**evaluation.to_dict(), "hns": None, "hwrns": None, "saber": None}
+    nothing = {"returns": [], "hns": None, "hwrns": None, "saber": None}
+    assert report_of(evaluation) == {**evaluation.to_dict(), **nothing}
     atari = evaluation_of("ALE/Breakout-v5", 100.0)
-    assert report_of(atari) == {**atari.to_dict(), **normalized_scores(atari)}
+    assert report_of(atari) == {**atari.to_dict(), "returns": [], **normalized_scores(atari)}
     assert not {"hns", "hwrns", "saber"} & set(evaluation.to_dict())
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gdi.config import ExactReplayConfig
 from gdi.data import Draws, WindowStore, collector_state, join_draws
 from gdi.data.exact import ExactReplay
-from gdi.types import Window, gather_columns
+from gdi.types import Window, gather_columns, window_from
 
 T = 3
 Names = list[tuple[int, int]]
@@ -25,12 +25,12 @@ def window(number: int, columns: int) -> Window:
     ).astype(np.float32)
     flat = np.zeros((T, columns))
     long = np.zeros((T + 1, columns))
-    return Window(
-        obs=name, episode_start=long > 0, previous_action=long.astype(np.int64), previous_reward=long,
-        index=np.zeros((T + 1, columns, 3)), action=flat.astype(np.int64), reward=flat, terminated=flat > 0,
-        truncated=flat > 0, valid=flat == 0, behavior_prob=flat + 1, version=flat.astype(np.int64),
-        state=np.stack([np.full((columns, 1), number), np.arange(columns)[:, None]], 2).astype(np.float32),
-    )  # fmt: skip
+    return window_from({
+        "obs": name, "episode_start": long > 0, "previous_action": long.astype(np.int64), "previous_reward": long,
+        "index": np.zeros((T + 1, columns, 3)), "action": flat.astype(np.int64), "reward": flat, "terminated": flat > 0,
+        "truncated": flat > 0, "valid": flat == 0, "behavior_prob": flat + 1, "version": flat.astype(np.int64),
+        "state": np.stack([np.full((columns, 1), number), np.arange(columns)[:, None]], 2).astype(np.float32),
+    })  # fmt: skip
 
 
 def names(batch: Window) -> Names:

@@ -26,7 +26,7 @@ from gdi.errors import DivergenceError, UserError
 from gdi.evaluation import Evaluator
 from gdi.learner import Learner
 from gdi.runtime.checkpoint import CheckpointStore, CorruptCheckpointError, flatten, read_checkpoint, write_checkpoint
-from helpers import RecordingConsole, error_line, read_metric_lines, saved_network, stop_after, tiny_config
+from helpers import RecordingConsole, error_line, read_metric_lines, saved_network, stop_after, tiny_config, with_lstm
 
 SMALL = [
     "--seed=3",
@@ -380,3 +380,33 @@ def test_a_divergence_with_overlap_is_told_as_one_and_saved(tmp_path: Path) -> N
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
     lines = [line for line in read_metric_lines(tmp_path / "run") if line["kind"] == "train"]
     assert lines
+
+
+def test_a_window_that_diverges_with_overlap_is_taken_back_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its steps, its episodes, what the controller drew and learned, and the games: as if it had not been played."""
+    config = with_lstm(tiny_config(max_nonfinite_updates=1, burn_in_steps=2))
+    config = replace(config, run=replace(config.run, overlap=True))
+    with monkeypatch.context() as patch:
+        poison(patch, lambda call: call == 33)
+        with pytest.raises(DivergenceError):
+            gdi.train(config, tmp_path / "diverged")
+    states = [CheckpointStore(tmp_path / "diverged" / "checkpoints", 1, lambda text: None).newest()["system"]]
+    steps = states[0]["steps"]
+    gdi.train(config, tmp_path / "stopped", console=stop_after(steps))  # the same windows, without the poison
+    states.append(CheckpointStore(tmp_path / "stopped" / "checkpoints", 1, lambda text: None).newest()["system"])
+    assert states[1]["steps"] == steps > 200
+    rows = [(tmp_path / name / "episodes.csv").read_text() for name in ("diverged", "stopped")]
+    assert rows[0] == rows[1]
+    assert rows[0].count("\n") == 1 + states[0]["episodes"] == 1 + states[1]["episodes"]
+    for part in ("controllers", "actor"):
+        tensors: list[dict[str, Any]] = [{}, {}]
+        trees = [flatten(state[part], part, found) for state, found in zip(states, tensors, strict=True)]
+        for tree in trees:  # θ, which one update more or less has changed
+            if part == "actor":
+                tree["common"].pop("network"), tree["common"].pop("version")
+        assert trees[0] == trees[1]
+        for name, array in tensors[0].items():
+            if "/network/" not in name and "version" not in name:
+                np.testing.assert_array_equal(array, tensors[1][name], err_msg=name)

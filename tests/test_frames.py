@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from gdi import policy
 from gdi.acting.actor import Actor
 from gdi.config import Config
-from gdi.envs.base import EnvSpec, StepResult
+from gdi.envs.base import EnvSpec, StepResult, nothing_beside
 from gdi.networks import AgentNetwork, Seen
 from gdi.networks.frames import FrameHistory, stack_frames, stack_indices
 from gdi.types import Array, State, Window
-from helpers import collect_windows, make_actor, tiny_config, with_lstm
+from helpers import collect_windows, make_actor, seen_of, tiny_config, with_lstm
 
 # Part 1: the functions against a literal reading of the module's docstring
 
@@ -159,6 +159,7 @@ class PictureEnv:
     """Copies whose episodes last `LENGTHS` steps, and whose frames are `frame`s."""
 
     def __init__(self, savable: bool = True) -> None:
+        self.beside = nothing_beside(COPIES)
         self.spec = EnvSpec((SIDE, SIDE, STACK), np.dtype(np.uint8), num_actions=3, frame_stack=STACK)
         self.num_envs = COPIES
         self._savable = savable
@@ -191,7 +192,7 @@ class PictureEnv:
 
 def picture_config(burn_in: int, trained: int) -> Config:
     config = tiny_config("Toy/Counting-v0", sequence_steps=trained, burn_in_steps=burn_in)
-    config = replace(config, network=replace(config.network, torso="impala-shallow"))
+    config = replace(config, network=replace(config.network, torso="impala-shallow", normalize=False))
     return with_lstm(config) if burn_in else config
 
 
@@ -264,7 +265,7 @@ def test_the_probability_acted_with_is_the_learners() -> None:
     actor, network = picture_actor(0, 6)
     index = torch.tensor((1.0, 2.0, 0.5))
     for window in collect_windows(actor, 5):
-        inputs = Seen(
+        inputs = seen_of(
             torch.from_numpy(stacks_of(window)[:-1]),
             *(
                 torch.from_numpy(getattr(window, name)[:-1])

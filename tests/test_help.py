@@ -16,8 +16,9 @@ import gdi
 from gdi.cli.help import field_docs
 from gdi.cli.main import CLOSED_PIPE, main
 from gdi.cli.parsing import nearest_options, whole_number
-from gdi.cli.settings import KINDS, SHORT, option_name
-from gdi.cli.train import find_environment, parse
+from gdi.cli.refusals import find_environment
+from gdi.cli.settings import KINDS, SHORT, SYNONYMS, option_name, setting_options
+from gdi.cli.train import parse
 from gdi.config import SECTIONS, Config, kinds
 from gdi.config.json import KIND_SECTIONS
 from gdi.errors import Diverged, DivergenceError, did_you_mean
@@ -109,7 +110,8 @@ def test_the_long_help_has_every_setting_of_the_presets_kinds(capsys: pytest.Cap
             assert f"\n{section.replace('_', '-')}: " in text
             own = {option_name(section, f.name) for f in fields(value) if not is_dataclass(getattr(value, f.name))}
             other = {option_name(section, f.name) for kind in types_of(section) for f in fields(kind)} - own
-            assert own - {"--env.id"} <= explained
+            assert own - {"--env.id", "--env.given"} <= explained
+            assert "--env.given" not in explained
             assert not (other & explained), f"{preset} has no {other & explained}"
         for section, known in KINDS.items():
             assert f"  {option_name(section)} {{{','.join(known)}}}" in text
@@ -136,6 +138,15 @@ def test_the_long_help_says_plain_words_then_the_papers_row_then_the_default(
     ) in text
     assert "--run.overlap, --run.no-overlap act and learn at the same time" in text
     assert "--controller.tile-widths N ... tile widths in blocks (ta)" in text
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_papers_rows_are_in_the_help_of_its_own_agents_only(
+    preset: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown(["train", preset, "--help-all"], capsys)
+    assert ("Table H" in text) == (preset not in ("dqn", "ppo", "impala"))
+    assert "number of environments that are stepped together" in text
 
 
 CLASSES = [*(cls for name in SECTIONS for cls in types_of(name)), PlacementConfig]
@@ -233,7 +244,10 @@ def test_bench_refuses_a_number_of_steps(capsys: pytest.CaptureFixture[str]) -> 
         ("--verbose", None),
         ("--wandb", None),
         ("--gpu", None),
-        ("--n-epochs", None),
+        ("--n-epochs", "--data.replay"),
+        ("--n-steps", "--data.sequence-steps"),
+        ("--clip-range", None),
+        ("--buffer-size", None),
         ("--eps", None),
         ("--foo", None),
         ("--render", None),
@@ -249,6 +263,48 @@ def test_a_misspelled_option_gets_the_right_suggestion_or_none(
         assert "Did you mean" not in line
     else:
         assert f"Did you mean '{meant}'?" in line
+
+
+@pytest.mark.parametrize(
+    ("preset", "option", "meant"),
+    [
+        ("ppo", "--n-steps", "--data.sequence-steps"),
+        ("ppo", "--clip-range", "--learner.clip"),
+        ("ppo", "--learner.clip-range", "--learner.clip"),
+        ("ppo", "--clip-range-vf", "--learner.value-clip"),
+        ("ppo", "--ent-coef", "--index-space.entropy-cost.fixed-value"),
+        ("ppo", "--n-epochs", "--data.replay"),
+        ("ppo", "--vf-coef", "--learner.value-loss-scale"),
+        ("gdi-i3", "--vf-coef", "--learner.v-loss-scale"),
+        ("ppo", "--max-grad-norm", "--optimizer.clip-norm"),
+        ("dqn", "--n-steps", "--learner.n-steps"),
+        ("dqn", "--buffer-size", "--data.capacity-transitions"),
+        ("dqn", "--learning-starts", "--data.learn-start-transitions"),
+        ("dqn", "--target-update-interval", "--learner.target-period-updates"),
+        ("dqn", "--train-freq", "--data.period-transitions"),
+        ("dqn", "--epsilon", "--controller.end"),
+        ("gdi-i3", "--epsilon", "--index-space.epsilon.fixed-value"),
+        ("gdi-i3", "--eval-freq", "--evaluation.every-steps"),
+        ("gdi-i3", "--log-dir", "--run-dir"),
+        ("dqn", "--ent-coef", None),
+        ("impala", "--target-update-interval", None),
+        ("ppo", "--buffer-size", None),
+    ],
+)
+def test_names_of_stable_baselines3_are_answered_with_an_option_of_the_preset(
+    preset: str, option: str, meant: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = error_line(["train", preset, "--env", "CartPole-v1", option, "3"], capsys)
+    assert line.endswith("See gdi train --help-all.\n")
+    assert (f"Did you mean '{meant}'?" in line) if meant else ("Did you mean" not in line)
+
+
+def test_every_synonym_leads_to_an_option_of_some_preset() -> None:
+    known = {"--env", "--steps", "--run-dir"}
+    for preset in PRESETS:
+        known |= set(setting_options(make_config(preset)))
+    known = {name for name in known if "." in name or name in ("--env", "--steps", "--run-dir")}
+    assert [name for ours in SYNONYMS.values() for name in ours if name not in known] == []
 
 
 def test_only_options_that_exist_are_suggested() -> None:
@@ -325,10 +381,10 @@ def test_huge_numbers_are_one_short_line(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--lr", "fast"], "--optimizer.learning-rate needs a number, not 'fast'."),
-        (["--num-envs", "1.5"], "--env.num-envs needs a whole number, not '1.5'."),
+        (["--lr", "fast"], "--lr needs a number, not 'fast'."),
+        (["--num-envs", "1.5"], "--num-envs needs a whole number, not '1.5'."),
         (["--network.torso", "resnet"], "--network.torso 'resnet' is not a choice: use one of 'auto', 'mlp', "),
-        (["--threads"], "--run.threads needs a value."),
+        (["--threads"], "--threads needs a value."),
         (["--steps"], "--steps needs a value."),
         (["--controller.tile-widths", "a", "b"], "--controller.tile-widths cannot take 'a', 'b'."),
         (["extra"], "unexpected argument 'extra'."),

@@ -190,12 +190,12 @@ def test_an_index_outside_the_space_is_refused(index, words):
 
 def test_a_space_must_have_the_knobs_that_the_learner_reads():
     config = make_config("gdi-i3", "CartPole-v1")
-    with pytest.raises(UserError, match="'epsilon' is in one only"):
+    with pytest.raises(UserError, match="use an index space with the learner's knobs"):
         validate(replace(config, index_space=OwnSpace()))
 
 
 def test_an_axis_beyond_its_limit_is_refused():
     config = make_config("gdi-i3", "CartPole-v1")
     space = replace(config.index_space, epsilon=AxisConfig(high=1.5, block_width=0.1))
-    with pytest.raises(UserError, match=r"--index-space\.epsilon is at most 1"):
+    with pytest.raises(UserError, match=r"--index-space\.epsilon must be at most 1"):
         validate(replace(config, index_space=space))

@@ -26,6 +26,7 @@ from helpers import (
     make_network,
     random_batch,
     randomize_advantages,
+    seen_of,
     tiny_config,
     transitions,
     with_lstm,
@@ -383,7 +384,7 @@ def learned_value(*, truncation_ends_the_world: bool) -> float:
             window = replace(window, terminated=window.truncated)
         part.update(window)
     assert window is not None
-    inputs = Seen(
+    inputs = seen_of(
         torch.ones(1, 1, 1),
         torch.ones(1, 1, dtype=torch.bool),
         torch.zeros(1, 1, dtype=torch.long),

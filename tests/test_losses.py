@@ -10,9 +10,11 @@ import torch
 
 from gdi.algorithms import Transitions
 from gdi.algorithms.gdi import GDI, Head
-from gdi.config import GDIConfig
+from gdi.algorithms.impala import IMPALA
+from gdi.algorithms.softmax import Head as SoftmaxHead
+from gdi.config import GDIConfig, IMPALAConfig
 from gdi.networks import AgentOutput, Seen
-from helpers import make_network, random_batch, tiny_config, transitions, with_lstm
+from helpers import make_network, random_batch, seen_of, tiny_config, transitions, with_lstm
 
 T, B, A = 9, 4, 3
 GAMMA, RHO_BAR, C_BAR = 0.9, 1.3, 0.8
@@ -151,7 +153,7 @@ def test_the_core_sees_the_previous_reward_shaped_and_scaled() -> None:
     core = network.encoders[0].core
     assert core is not None
     core.register_forward_hook(lambda module, args, output: seen.append(args[0]))
-    inputs = Seen(
+    inputs = seen_of(
         torch.zeros(1, 1, 3), torch.zeros(1, 1, dtype=torch.bool), torch.zeros(1, 1, dtype=torch.long),
         torch.full((1, 1), -3.0), torch.zeros(1, 1, 3),
     )  # fmt: skip
@@ -205,3 +207,23 @@ def test_health_adds_metrics_and_leaves_the_loss_alone() -> None:
     added = set(watched.metrics) - set(plain.metrics)
     assert {name.partition("/")[0] for name in added} == {"policy", "value"}
     assert len(added) == 4 + 3
+
+
+def test_a_step_that_is_no_transition_may_have_any_probability() -> None:
+    """Its ratio is 0 by choice, not by a product: 0 times the infinity of π/0 would be none."""
+    output, data = noise_for_a_loss()
+    network = make_network(tiny_config("Toy/Chain-v0"), (3,), A, 0)
+    odd = data._replace(behavior_prob=data.behavior_prob.where(data.mask, 0.0))
+    assert (odd.behavior_prob == 0).any()
+    plain, same = (GDI(GDIConfig()).loss(network, output, found) for found in (data, odd))
+    assert same.total.item() == plain.total.item()
+    assert np.isfinite(plain.total.item())
+    softmax_head = SoftmaxHead(output.head.advantage, output.head.value)
+    output = output._replace(head=softmax_head)
+    index = data.seen.index[..., :2]
+    plain, same = (
+        IMPALA(IMPALAConfig()).loss(network, output, found._replace(seen=found.seen._replace(index=index)), health=True)
+        for found in (data, odd)
+    )
+    assert same.total.item() == plain.total.item()
+    assert same.metrics["policy/ratio_mean"] == plain.metrics["policy/ratio_mean"]

@@ -13,7 +13,7 @@ from gdi.networks import AgentNetwork, Seen
 from gdi.networks.dynamics import Dynamics
 from gdi.networks.torsos import FirstConvolution, make_torso, resolve_torso
 from gdi.presets import make_config
-from helpers import make_network, randomize_advantages, tiny_config, with_lstm
+from helpers import make_network, randomize_advantages, seen_of, tiny_config, with_lstm
 
 T, B, A = 6, 3, 4
 
@@ -25,7 +25,7 @@ def inputs(shape: tuple[int, ...] = (5,), dtype: torch.dtype = torch.float32, se
         if dtype != torch.float32
         else torch.randn(T, B, *shape, generator=generator)
     )
-    return Seen(
+    return seen_of(
         obs.to(dtype),
         torch.zeros(T, B, dtype=torch.bool),
         torch.randint(0, A, (T, B), generator=generator),
@@ -285,7 +285,7 @@ def test_paper_scale_tensor_shapes() -> None:
     state = network.initial_state(2)
     assert state.shape == (2, 2, 2 * 256)  # [B, encoders, hidden and cell]
     out = network(
-        Seen(
+        seen_of(
             torch.zeros(3, 2, 84, 84, 4, dtype=torch.uint8),
             torch.zeros(3, 2, dtype=torch.bool),
             torch.zeros(3, 2, dtype=torch.int64),

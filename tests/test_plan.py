@@ -17,6 +17,7 @@ from gdi.runtime import memory_plan as planning
 from gdi.runtime.local import build
 from gdi.runtime.memory_plan import GIB, MemoryPlan, check_fits, plan_memory, saved_bytes_per_step
 from helpers import change, make_network, tiny_config
+from systems import small
 
 ATARI = EnvSpec((84, 84, 4), np.dtype(np.uint8), 18, frames_per_step=4, frame_stack=4)
 FRAME = 84 * 84
@@ -77,6 +78,50 @@ def test_what_does_not_fit_is_refused_in_one_line_before_it_is_made(monkeypatch:
         build(replace(config, env=replace(config.env, num_envs=10**8)))
     assert "\n" not in str(caught.value)
     assert made == [1]
+
+
+def atari_dqn(capacity: int) -> Config:
+    return change(make_config("dqn", "breakout", scale="paper"), capacity_transitions=capacity)
+
+
+def test_a_replay_of_a_million_atari_transitions_fits_into_9_gb() -> None:
+    """Slots of 8 environments and 128 steps, each with 4 more frames; one slot more than the capacity needs."""
+    plan = plan_for(atari_dqn(1_000_000))
+    slots = 977 + 1  # ⌈1,000,000 / 1,024⌉, and the one that is being written
+    assert plan.bytes_by_purpose["replay"] == slots * 8 * ((128 + 4) * FRAME + 128 * 64)
+    assert plan.bytes_by_purpose["replay"] < 7.5e9
+    assert plan.total_bytes < 9e9
+
+
+def test_each_learner_of_a_group_holds_a_copy_of_the_memory() -> None:
+    config = atari_dqn(100_000)
+    network = make_network(config, ATARI.observation_shape, ATARI.num_actions, 0)
+    one, three = (plan_memory(config, ATARI, network, learners).bytes_by_purpose["replay"] for learners in (1, 3))
+    assert three == 3 * one
+
+
+def test_the_plan_is_what_the_store_holds() -> None:
+    """Arrays of a real run, whose small capacity is full, against the plan: a little more, and not much."""
+    config = small("dqn")
+    system = build(config)
+    for _ in system.iterate(1200):
+        pass
+    held = system.parts.store.num_bytes
+    system.close()
+    assert held <= system.plan.bytes_by_purpose["replay"] < 1.3 * held
+
+
+def test_a_memory_beyond_the_machine_is_refused_with_the_number_that_fits() -> None:
+    plan = plan_for(atari_dqn(50_000_000))
+    with pytest.raises(UserError, match=r"Set --data\.capacity-transitions \d+, which fits") as caught:
+        check_fits(plan, 16 * GIB)
+    fits = int(str(caught.value).split("capacity-transitions ")[1].split(",")[0])
+    check_fits(plan_for(atari_dqn(fits)), 16 * GIB)
+    with pytest.raises(UserError, match="does not fit"):
+        check_fits(plan_for(atari_dqn(fits + 5000)), 16 * GIB)
+    assert plan_for(atari_dqn(fits)).total_bytes > 15.9 * GIB
+    with pytest.raises(UserError, match=r"Lower --env\.num-envs\.$"):
+        check_fits(plan, GIB // 4)
 
 
 def test_the_limit_is_the_plan() -> None:

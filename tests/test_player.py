@@ -17,7 +17,7 @@ from gdi.algorithms import make_algorithm
 from gdi.clock import Clock
 from gdi.config import Config, FixedConfig
 from gdi.envs import make_env
-from gdi.envs.base import StepResult, VectorEnv
+from gdi.envs.base import Beside, StepResult, VectorEnv
 from gdi.envs.toy import make_toy
 from gdi.evaluation import Evaluator
 from gdi.networks import AgentNetwork
@@ -62,6 +62,10 @@ class Watched:
 
     def __post_init__(self) -> None:
         self.spec, self.num_envs = self.env.spec, self.env.num_envs
+
+    @property
+    def beside(self) -> Beside:
+        return self.env.beside
 
     def reset(self, seed: int) -> Array:
         self.shown.append(self.env.reset(seed))
@@ -131,7 +135,7 @@ def played(config: Config, steps: int) -> Watched:
         if starts:
             agent.reset()
             agent.index = next(given)
-        step = env.step(np.array([agent.act(frame[0], reward) - env.spec.first_action]))
+        step = env.step(np.array([agent.act(frame[0], reward)]))
         frame, reward = step.obs, float(step.reward[0])
         starts, resets = resets, env.ended[-1]
     return env
@@ -169,6 +173,8 @@ def observed(env: VectorEnv, index: Index, *, start: bool = False) -> Observed:
         previous_action=np.ones(n, np.int64),
         previous_reward=np.ones(n, np.float32),
         index=np.tile(np.float32(index), (n, 1)),
+        vector=env.beside.vector,
+        action_mask=env.beside.action_mask,
     )
 
 

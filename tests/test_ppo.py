@@ -16,10 +16,10 @@ from gdi.algorithms.softmax import Head, log_probs
 from gdi.config import PPOConfig
 from gdi.envs import make_env
 from gdi.learner import Learner
-from gdi.networks import AgentOutput, Seen
+from gdi.networks import AgentOutput
 from gdi.presets import make_config
 from gdi.types import Window, column_slice
-from helpers import change, make_actor, make_network, with_lstm
+from helpers import change, make_actor, make_network, seen_of, with_lstm
 
 
 def column(*values: float) -> np.ndarray:
@@ -97,7 +97,8 @@ def test_one_epoch_in_one_minibatch_has_a2cs_gradient() -> None:
     advantage = torch.from_numpy(window.extras["advantage"][:-1])
     target = advantage + torch.from_numpy(window.extras["value"][:-1])
     entropy = -(log_pi.exp() * log_pi).sum(-1)
-    per_step = -advantage * taken + 0.5 * 0.5 * (target - value).pow(2) - 0.01 * entropy
+    weight = config.learner.value_loss_scale
+    per_step = -advantage * taken + weight * 0.5 * (target - value).pow(2) - 0.01 * entropy
     expected = torch.autograd.grad((per_step * mask).sum() / mask.sum(), list(network.parameters()))
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-6)
@@ -196,7 +197,7 @@ def test_the_value_clip_keeps_v_near_the_v_that_acted() -> None:
 @pytest.mark.parametrize("inverse_tau", [1.0, 300.0])
 def test_log_probabilities_are_finite_at_any_temperature(inverse_tau: float) -> None:
     head = Head(torch.tensor([5.0, -5.0, 0.0]).view(1, 1, 1, 3), torch.zeros(1, 1, 1))
-    seen = Seen(*[torch.zeros(1, 1)] * 4, torch.tensor([inverse_tau, 0.01]).view(1, 1, 2))
+    seen = seen_of(*[torch.zeros(1, 1)] * 4, torch.tensor([inverse_tau, 0.01]).view(1, 1, 2))
     assert log_probs(head, seen).isfinite().all()
 
 
@@ -206,7 +207,7 @@ def test_a_step_that_is_no_transition_has_no_gradient() -> None:
     logits = torch.randn(2, 1, 1, 3, requires_grad=True)
     value = torch.zeros(2, 1, 1, requires_grad=True)
     data = Transitions(
-        seen=Seen(*[torch.zeros(2, 1)] * 4, torch.tensor([1.0, 0.01]).expand(2, 1, 2)),
+        seen=seen_of(*[torch.zeros(2, 1)] * 4, torch.tensor([1.0, 0.01]).expand(2, 1, 2)),
         action=torch.zeros(1, 1, dtype=torch.int64),
         reward=torch.zeros(1, 1),
         terminated=torch.zeros(1, 1, dtype=torch.bool),

@@ -23,7 +23,7 @@ from gdi.presets import make_config
 from gdi.runtime.bench import bare_window
 from gdi.runtime.local import build
 from gdi.runtime.run_log import read_metrics
-from helpers import make_actor, make_network, randomize_advantages
+from helpers import make_actor, make_network, randomize_advantages, seen_of
 
 CPU = torch.device("cpu")
 SHAPE, ACTIONS = (84, 84, 4), 18
@@ -58,7 +58,7 @@ def played(game: str, steps: int = 20) -> Seen:
     env.close()
     stacks = np.stack([np.stack(frames[t : t + 4], axis=-1) for t in range(steps)])
     none = torch.zeros(steps, 2)
-    return Seen(torch.from_numpy(stacks), none.bool(), none.long(), none, none.unsqueeze(-1))
+    return seen_of(torch.from_numpy(stacks), none.bool(), none.long(), none, none.unsqueeze(-1))
 
 
 @pytest.mark.parametrize("torso", ["nature", "impala-shallow"])
@@ -105,7 +105,7 @@ def test_the_probability_acted_with_is_the_learners() -> None:
     window, _, _ = actor.collect(lambda envs: [index for _ in envs], 10**6)
     env.close()
     stacks = np.stack([window.obs[t : t + 5] for t in range(4)], axis=-1)
-    x = Seen(
+    x = seen_of(
         torch.from_numpy(stacks),
         *(torch.from_numpy(getattr(window, name)[:-1]) for name in ("episode_start", "previous_action")),
         torch.from_numpy(window.previous_reward[:-1]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -162,6 +163,28 @@ def test_an_ablation_differs_from_gdi_i3_only_in_what_it_ablates() -> None:
             changed = {name for name, _, _ in differences(base, make_config(preset, env="CartPole-v1", scale=scale))}
             allowed = ("preset", "network.families", "learner.reward_", "controller", "index_space.")
             assert all(name.startswith(allowed) for name in changed), (preset, changed)
+
+
+def test_whole_numbers_of_steps_may_be_written_as_floats() -> None:
+    config = make_config("gdi-i3", "CartPole-v1", steps=1e3)
+    assert config == make_config("gdi-i3", "CartPole-v1", steps=1000)
+    assert isinstance(config.steps, int)
+    with pytest.raises(UserError, match=r"--steps must be of type int, not 1000\.5"):
+        validate(make_config("gdi-i3", "CartPole-v1", steps=1000.5))
+
+
+@pytest.mark.parametrize(
+    ("keyword", "advice"),
+    [
+        ({"lr": 1e-3}, "replace(config, optimizer=replace(config.optimizer, learning_rate=0.001))."),
+        ({"num_envs": 4}, "replace(config, env=replace(config.env, num_envs=4))."),
+        ({"wandb": True}, "use scale, steps or seed"),
+    ],
+)
+def test_an_unknown_keyword_is_answered_with_the_way_to_set_it(keyword: dict[str, Any], advice: str) -> None:
+    with pytest.raises(UserError, match=re.escape(advice)) as error:
+        make_config("gdi-i3", "CartPole-v1", **keyword)
+    assert str(error.value).startswith(f"make_config has no keyword {next(iter(keyword))!r}: use ")
 
 
 def test_default_scale() -> None:

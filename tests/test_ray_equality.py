@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import gdi
-from gdi.config import Config
-from helpers import read_metric_lines, saved_network, tiny_config, with_lstm
-from ray_runs import LOCKSTEP, newest
+from gdi.config import Config, SampledReplayConfig
+from helpers import RecordingConsole, read_metric_lines, saved_network, stop_after, tiny_config, with_lstm
+from ray_runs import LOCKSTEP, QUICK, newest
 from systems import small, with_e
 
 pytest.importorskip("ray")
@@ -45,6 +45,14 @@ def often(config: Config) -> Config:
     )
 
 
+SLICES = SampledReplayConfig(
+    capacity_transitions=200,
+    learn_start_transitions=100,
+    batch_size_sequences=8,
+    slice_steps=5,
+    sequence_steps=5,
+    period_transitions=10,
+)
 CASES = {
     # θ is pushed now and then, and several updates fall due at once: the actor must see the one that was pushed.
     "minatar": often(tiny_config(steps=400, push_every_updates=3)),
@@ -52,6 +60,9 @@ CASES = {
     "atari": atari_config(),
     "ppo": often(replace(small("ppo"), steps=400)),
     "impala-lstm-with-e": often(with_lstm(with_e(replace(small("impala"), steps=400)))),
+    "dqn": often(replace(small("dqn"), steps=500)),
+    "dqn-with-e": often(with_e(replace(small("dqn"), steps=500))),
+    "gdi-sampled": often(replace(tiny_config(steps=400), data=SLICES)),
 }
 
 
@@ -85,7 +96,15 @@ def test_two_learners_are_one_learner_with_the_whole_batch(tmp_path: Path) -> No
 
     The one learner is the local run's, which is that of a run in lockstep: see above.
     """
-    config = tiny_config(steps=400, batch_size_sequences=7)
+    assert_two_are_one(tiny_config(steps=400, batch_size_sequences=7), tmp_path, ("loss/v", "loss/q", "loss/policy"))
+
+
+@pytest.mark.usefixtures("shared_ray")
+def test_two_learners_with_a_copy_of_the_memory_each_are_one(tmp_path: Path) -> None:
+    assert_two_are_one(small("dqn", batch_size_sequences=7), tmp_path, ("loss/td",))
+
+
+def assert_two_are_one(config: Config, tmp_path: Path, losses: tuple[str, ...]) -> None:
     alone = gdi.train(config, tmp_path / "alone")
     both = gdi.train(config, tmp_path / "both", runtime="ray", placement=replace(LOCKSTEP, learners=2))
     assert both.updates == alone.updates
@@ -93,5 +112,37 @@ def test_two_learners_are_one_learner_with_the_whole_batch(tmp_path: Path) -> No
     for name in one:
         np.testing.assert_allclose(two[name], one[name], rtol=2e-3, atol=2e-5, err_msg=name)
     first, second = (read_metric_lines(run.run_dir)[0] for run in (alone, both))
-    for name in ("loss/v", "loss/q", "loss/policy", "optimizer/gradient_norm", "actor/parameter_lag_updates"):
+    for name in (*losses, "optimizer/gradient_norm", "actor/parameter_lag_updates"):
         assert second[name] == pytest.approx(first[name], rel=1e-3, abs=1e-6), name
+
+
+@pytest.mark.usefixtures("shared_ray")
+def test_a_run_with_a_long_memory_moves_to_ray_and_back(tmp_path: Path) -> None:
+    """Each runtime continues from the slots that the other one wrote, and links those that did not change."""
+    config = small("dqn", capacity_transitions=2400)
+    whole = gdi.train(config, tmp_path / "whole").run_dir
+    run_dir = gdi.train(config, tmp_path / "run", console=stop_after(700)).run_dir
+    on_ray = gdi.train(config, run_dir, resume=True, runtime="ray", placement=LOCKSTEP, console=stop_after(1300))
+    assert 700 < on_ray.steps < 2000
+    shared = [path for path in (run_dir / "checkpoints").glob("step-*/slot-*") if path.stat().st_nlink > 1]
+    assert shared
+    assert gdi.train(config, run_dir, resume=True).finished
+    assert [without_ray([line])[0] for line in read_metric_lines(run_dir)] == read_metric_lines(whole)
+    for name, value in saved_network(whole).items():
+        np.testing.assert_array_equal(value, saved_network(run_dir)[name])
+
+
+@pytest.mark.usefixtures("shared_ray")
+def test_two_actors_fill_slots_of_their_own_and_another_layout_fills_the_memory_again(tmp_path: Path) -> None:
+    """A window of an actor has 4 columns, and one of the local runtime has 8: their slots differ."""
+    config = small("dqn")
+    part = gdi.train(
+        config, tmp_path / "run", runtime="ray", placement=replace(QUICK, actors=2), console=stop_after(900)
+    )
+    assert part.updates == (part.steps - 200) // 4
+    assert newest(part.run_dir)["system"]["collector"]["valid"].shape[2] == 4
+    assert set(newest(part.run_dir)["system"]["collector"]["open"]) == {"0", "1"}
+    console = RecordingConsole()
+    resumed = gdi.train(config, part.run_dir, resume=True, console=console)
+    assert "200 steps fill it again" in console.notices[0]
+    assert resumed.updates == (config.steps - 200 - 200) // 4

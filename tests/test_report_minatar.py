@@ -9,7 +9,8 @@ import pytest
 
 from gdi.report.collect import collect_runs
 from gdi.report.material import Material, make_material, scored_runs
-from gdi.report.sections.games import aggregate_table, improvement_table, normalized, score_table
+from gdi.report.sections.games import aggregate_table, normalized, score_table
+from gdi.report.sections.improvement import improvement_table
 from gdi.scores import runs as scored
 from gdi.scores.tables import Table
 

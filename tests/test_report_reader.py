@@ -18,8 +18,10 @@ from gdi.report.document import document_json
 from gdi.report.episodes import in_order
 from gdi.report.groups import agent_labels, group_runs
 from gdi.report.health import RULES, findings, kept_gain, table_in_markdown
+from gdi.report.material import looks_of, make_material
 from gdi.report.report import report
 from gdi.report.runs import find_run_folders, read_run
+from gdi.report.sections.curves import align, curves
 from gdi.runtime.lock import run_lock
 from helpers import error_line
 from run_folders import append, hand_config, train_line, write_run
@@ -223,6 +225,12 @@ def test_runs_equal_up_to_the_seed_are_one_group(tmp_path: Path) -> None:
     assert set(agent_labels(runs).values()) == {f"gdi-i3 (log_every_steps {first})", "gdi-i3 (log_every_steps 7)"}
 
 
+def test_no_two_agents_look_alike() -> None:
+    looks = looks_of(["gdi-i3", "gdi-h3", *(f"agent {i}" for i in range(25))])
+    assert len(set(looks.values())) == 27
+    assert len(set(looks_of([f"agent {i}" for i in range(40)]).values())) == 40
+
+
 def test_finding_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(tmp_path / "a" / "one", some_lines())
     write_run(tmp_path / "b", some_lines())
@@ -255,6 +263,44 @@ def test_the_gain_that_is_kept() -> None:
     # Returns 0, 10, 4: the gain is 10, then 4 of it are left.
     lines = [train_line(100 * (i + 1), **{"episode/return": value}) for i, value in enumerate((0.0, 10.0, 4.0))]
     assert kept_gain(lines)[1:].tolist() == [1.0, 0.4]
+
+
+def test_curves_of_a_group_on_a_human_scale(tmp_path: Path) -> None:
+    """Four seeds of Breakout score 1.7, 30.5, 30.5 and 864: random play, twice the human, and the record."""
+    for seed, score in enumerate((1.7, 30.5, 30.5, 864.0)):
+        config = replace(hand_config(), seed=seed, env=replace(hand_config().env, id="ALE/Breakout-v5"))
+        write_run(tmp_path / str(seed), [evaluation_line(500, 1.7), evaluation_line(1000, score)], config)
+    section = curves(make_material(collect_runs([tmp_path])))
+    assert section is not None
+    (figure,) = section.blocks
+
+    def last(scale: str, statistic: str) -> float:
+        view = figure.views["ALE/Breakout-v5", "evaluation", scale, "steps", statistic]
+        (curve,) = [
+            trace for trace in view.traces if str(trace["name" if "name" in trace else "mode"]).startswith("gdi")
+        ]
+        return curve["y"][-1]
+
+    # HNS = (score - 1.7) / (30.5 - 1.7), so the scores are 0, 1, 1 and 862.3 / 28.8.
+    assert last("hns", "mean") == pytest.approx(100 * (0 + 1 + 1 + 862.3 / 28.8) / 4, rel=1e-4)
+    assert last("hns", "IQM") == pytest.approx(100)
+    assert last("return", "mean") == pytest.approx((1.7 + 30.5 + 30.5 + 864) / 4, rel=1e-4)
+    lines = {
+        trace["name"]: trace["y"]
+        for trace in figure.views["ALE/Breakout-v5", "evaluation", "hns", "steps", "mean"].traces
+        if "name" in trace
+    }
+    assert lines["human: 100"] == [100, 100]
+    assert lines["random play: 0"] == [0, 0]
+
+
+def test_a_point_that_one_seed_has_not_reached_is_left_out(tmp_path: Path) -> None:
+    long = write_run(tmp_path / "a", [evaluation_line(1000 * i, float(i)) for i in (1, 2, 3)])
+    short = write_run(tmp_path / "b", [evaluation_line(1000 * i + 7, 5.0) for i in (1, 2)])
+    found = align([read_run(long), read_run(short)], "evaluation")
+    assert found is not None
+    assert found.values.tolist() == [[1.0, 2.0], [5.0, 5.0]]
+    assert found.x["steps"].tolist() == [1003.5, 2003.5]
 
 
 def test_the_documentation_has_the_health_rules() -> None:

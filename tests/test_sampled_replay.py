@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,11 +13,12 @@ import pytest
 import torch
 
 from gdi.config import SampledReplayConfig
-from gdi.data import collector_state
+from gdi.data import Origin, SavedFiles, collector_state
+from gdi.data.base import ONE_STREAM
 from gdi.data.sampled import SampledReplay, make_layout
 from gdi.data.slots import SlotStore
 from gdi.networks.frames import FrameHistory, stack_frames
-from gdi.types import Window
+from gdi.types import Window, window_from
 
 ENVS, STEPS = 3, 4
 CONFIG = SampledReplayConfig(
@@ -60,24 +63,26 @@ class Stream:
         flat = np.zeros((STEPS, ENVS))
         long = np.zeros((STEPS + 1, ENVS))
         self.time += STEPS
-        return Window(
-            obs=np.concatenate([np.array(frames, np.float32).reshape(-1, ENVS, 1), obs]),
-            episode_start=start, previous_action=long.astype(np.int64), previous_reward=long.astype(np.float32),
-            index=np.zeros((STEPS + 1, ENVS, 1), np.float32), action=np.repeat(times[:-1, None], ENVS, 1),
-            reward=flat.astype(np.float32), terminated=ended, truncated=flat > 0, valid=~reset,
-            behavior_prob=(flat + 1).astype(np.float32), version=flat.astype(np.int64),
-            state=np.zeros((ENVS, 1, 0), np.float32),
-        )  # fmt: skip
+        return window_from({
+            "obs": np.concatenate([np.array(frames, np.float32).reshape(-1, ENVS, 1), obs]),
+            "episode_start": start, "previous_action": long.astype(np.int64),
+            "previous_reward": long.astype(np.float32),
+            "index": np.zeros((STEPS + 1, ENVS, 1), np.float32), "action": np.repeat(times[:-1, None], ENVS, 1),
+            "reward": flat.astype(np.float32), "terminated": ended, "truncated": flat > 0, "valid": ~reset,
+            "behavior_prob": (flat + 1).astype(np.float32), "version": flat.astype(np.int64),
+            "state": np.zeros((ENVS, 1, 0), np.float32),
+        })  # fmt: skip
 
 
 class Memory:
-    def __init__(self, config: SampledReplayConfig, seed: int = 0) -> None:
+    def __init__(self, config: SampledReplayConfig, seed: int = 0, streams: int = 1) -> None:
         self.config = config
-        self.replay = SampledReplay(config, ENVS, np.random.default_rng(seed))
-        self.store = SlotStore(make_layout(config, ENVS), config.slice_steps)
+        layout = make_layout(config, ENVS, streams)
+        self.replay = SampledReplay(config, layout, np.random.default_rng(seed))
+        self.store = SlotStore(layout, config.slice_steps)
 
-    def add(self, window: Window) -> None:
-        self.store.put(self.replay.add(window), window)
+    def add(self, window: Window, origin: Origin = ONE_STREAM) -> None:
+        self.store.put(self.replay.add(window, origin), window)
 
     def batches(self) -> list[Window]:
         draws = self.replay.due(last=False)
@@ -177,22 +182,144 @@ def test_a_stream_that_begins_again_leaves_no_step_with_a_foreign_successor() ->
     assert not memory.store._arrays["valid"][0, 3].any()
 
 
-def test_a_copy_from_a_checkpoint_draws_and_gathers_the_same() -> None:
+def assert_equal_batches(one: list[Window], two: list[Window]) -> int:
+    for a, b in zip(one, two, strict=True):
+        for name, array in a.arrays().items():
+            np.testing.assert_array_equal(array, b.arrays()[name])
+    return len(one)
+
+
+def saved(memory: Memory, folder: Path, before: SavedFiles | None = None) -> SavedFiles:
+    folder.mkdir()
+    return memory.store.save(folder, before)
+
+
+def test_a_copy_from_a_checkpoint_draws_and_gathers_the_same(tmp_path: Path) -> None:
     one, stream = Memory(CONFIG), Stream(context=2)
     for _ in range(9):
         one.add(stream.window())
         one.batches()
     two = Memory(CONFIG, seed=5)
-    state = collector_state(one.replay.state_dict(), one.store.state_dict())
-    two.replay.load_state_dict(state)
-    two.store.load_state_dict(state)
+    assert two.store.load(saved(one, tmp_path / "files"))
+    two.replay.load_state_dict(collector_state(one.replay.state_dict(), one.store.state_dict()))
+    compared = 0
     for _ in range(20):
         window = stream.window()
         one.add(window)
         two.add(window)
-        for a, b in zip(one.batches(), two.batches(), strict=True):
-            for name, array in a.arrays().items():
-                np.testing.assert_array_equal(array, b.arrays()[name])
+        compared += assert_equal_batches(one.batches(), two.batches())
+    assert compared > 20
+
+
+def test_a_slot_is_written_once_and_linked_into_later_checkpoints(tmp_path: Path) -> None:
+    """Slots of two windows: after 5 windows two are full and one is open, which alone is written again."""
+    memory, stream = Memory(replace(CONFIG, capacity_transitions=192)), Stream()
+    assert memory.replay._layout.slot_windows == 2
+    for _ in range(5):
+        memory.add(stream.window())
+    first = saved(memory, tmp_path / "first")
+    memory.add(stream.window())
+    second = saved(memory, tmp_path / "second", first)
+    assert sorted(first.sha256) == [f"slot-00000000{n}-0000{w}.safetensors" for n, w in ((0, 2), (1, 2), (2, 1))]
+    assert sorted(second.sha256) == [f"slot-00000000{n}-0000{w}.safetensors" for n, w in ((0, 2), (1, 2), (2, 2))]
+    links = {name: (second.folder / name).stat().st_nlink for name in second.sha256}
+    assert sorted(links.values()) == [1, 2, 2]
+    for files in (first, second):
+        found = {name: hashlib.sha256((files.folder / name).read_bytes()).hexdigest() for name in files.sha256}
+        assert found == files.sha256
+
+
+@pytest.mark.parametrize("trouble", ["no links", "file gone"])
+def test_where_links_are_impossible_files_are_copied_or_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    memory, stream = Memory(CONFIG), Stream()
+    for _ in range(3):
+        memory.add(stream.window())
+    first = saved(memory, tmp_path / "first")
+    before = {name: (first.folder / name).read_bytes() for name in first.sha256}
+    if trouble == "no links":
+        monkeypatch.setattr("os.link", lambda *_: (_ for _ in ()).throw(PermissionError("no links here")))
+    else:
+        (first.folder / min(before)).unlink()
+    second = saved(memory, tmp_path / "second", first)
+    assert {name: (second.folder / name).read_bytes() for name in second.sha256} == before
+
+
+def test_files_of_another_layout_are_not_taken(tmp_path: Path) -> None:
+    one, stream = Memory(CONFIG), Stream()
+    one.add(stream.window())
+    files = saved(one, tmp_path / "files")
+    assert not Memory(replace(CONFIG, capacity_transitions=192)).store.load(files)
+    assert not Memory(CONFIG).store.load(SavedFiles(tmp_path, {}))
+
+
+def test_a_memory_without_its_arrays_fills_to_the_learn_start_before_the_next_update() -> None:
+    """24 transitions are the learn start and 4 bring an update. No update is made up for later."""
+    config, stream = replace(CONFIG, learn_start_transitions=24), Stream(episode_steps=10**6)
+    one = Memory(config)
+    for _ in range(5):  # 60 transitions
+        one.add(stream.window())
+    assert len(one.replay.due(last=False)) == (60 - 24) // 4
+    one.replay.learned(9)
+    two = Memory(config)
+    two.replay.load_state_dict(one.replay.state_dict(), arrays=False)
+    made = []
+    for _ in range(4):
+        window = stream.window()
+        two.add(window)
+        made.append(len(two.batches()))
+    assert made == [0, 0, 3, 3]  # 12 transitions each: 24 fill the memory, and each 12 after them bring 3 updates
+    three = Memory(config)
+    three.replay.load_state_dict(two.replay.state_dict())
+    three.replay.load_state_dict(three.replay.state_dict(), arrays=False)
+    three.add(stream.window())
+    assert len(three.replay.due(last=False)) == 0
+
+
+def test_streams_fill_slots_of_their_own() -> None:
+    """Windows of two streams that take turns: no slice runs from one into the other."""
+    config = replace(CONFIG, slice_steps=3, capacity_transitions=384)
+    memory, streams = Memory(config, streams=2), [Stream(context=2), Stream(context=2)]
+    assert memory.replay._layout.slot_windows > 2
+    streams[1].time = 7 * 70  # the same place in an episode, so that flags do not tell the streams apart
+    seen = set()
+    for n in range(40):
+        number = (n // 3) % 2
+        memory.add(streams[number].window(), Origin(number))
+        for batch in memory.batches():
+            first = batch.obs[2, :, 0]
+            np.testing.assert_array_equal(batch.obs[2:, :, 0], first + np.arange(4)[:, None])
+            seen |= set((first % 1000 >= 490).tolist())
+    assert seen == {False, True}
+
+
+def test_a_stream_with_a_missing_window_goes_on_in_a_new_slot() -> None:
+    config = replace(CONFIG, slice_steps=3, capacity_transitions=384, learn_start_transitions=400)
+    memory, stream = Memory(config), Stream(context=2, episode_steps=10**6)
+    keys = []
+    for first_step in (0, 4, 12, 16):
+        stream.time = first_step
+        window = stream.window()
+        keys.append(memory.replay.add(window, Origin(first_step=first_step)))
+        memory.store.put(keys[-1], window)
+    windows = memory.replay._layout.slot_windows
+    assert keys == [0, 1, windows, windows + 1]
+    slot, row, _ = memory.replay._draw(2000)
+    # Slices of 3 steps begin at rows 0 to 5 of 8: the one that begins at 6 has no bootstrap row.
+    assert {(s, r) for s, r in zip(slot.tolist(), row.tolist(), strict=True)} == {
+        (s, r) for s in (0, 1) for r in range(6)
+    }
+
+
+def test_a_stream_whose_slot_was_overwritten_takes_a_new_one() -> None:
+    memory = Memory(replace(CONFIG, capacity_transitions=192), streams=2)
+    layout, stream = memory.replay._layout, Stream()
+    memory.add(stream.window(), Origin(1))
+    for _ in range(layout.num_slots * layout.slot_windows):
+        memory.add(stream.window(), Origin(0))
+    key = memory.replay.add(stream.window(), Origin(1))
+    assert key == (layout.num_slots + 1) * layout.slot_windows  # not 1, in the slot that another stream fills
 
 
 def test_batches_in_flight_are_drawn_again_after_a_resume() -> None:

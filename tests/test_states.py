@@ -76,7 +76,8 @@ def test_each_state_has_its_lambda_its_value_and_the_return_of_its_own_episode(t
     obs = torch.from_numpy(rows["obs"])[None]
     nothing = torch.zeros(obs.shape[:2])
     with torch.no_grad():
-        inputs = Seen(obs, nothing.bool(), nothing.long(), nothing, torch.from_numpy(rows["index"])[None])
+        index, none = torch.from_numpy(rows["index"])[None], nothing[..., None][..., :0]
+        inputs = Seen(obs, nothing.bool(), nothing.long(), nothing, index, none, none.bool())
         value = network(inputs, network.initial_state(obs.shape[1])).head.value[0, :, 0]
     np.testing.assert_allclose(rows["value"], value.numpy(), rtol=1e-5, atol=1e-6)
 

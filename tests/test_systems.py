@@ -155,6 +155,16 @@ BAD = [
     ("dqn", ["--learner.n-steps", "3"], "set --data.slice-steps 3"),
     ("dqn", ["--data.capacity-transitions", "1000000000000", "--data.learn-start-transitions", "100"], "does not fit"),
     ("dqn", ["--learner.rho-bar", "1"], "--learner.rho-bar"),
+    (
+        "dqn",
+        ["--data.capacity-transitions", "1000000000000", "--data.learn-start-transitions", "100"],
+        "Set --data.capacity-transitions",
+    ),
+    ("dqn", ["--index-space.inverse-tau.search"], "--index-space.inverse-tau.search"),
+    ("dqn", ["--index-space", "softmax"], "the index space has"),
+    ("dqn", ["--data.batch-size-sequences", "200000"], "smaller than a batch"),
+    ("dqn", ["--data.learn-start-transitions", "200000"], "more than the memory holds"),
+    ("dqn", ["--learner", "dqnn"], "Did you mean 'dqn'?"),
 ]
 
 

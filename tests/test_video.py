@@ -19,14 +19,16 @@ from ale_py import ALEInterface, roms
 import gdi
 from gdi.cli.main import main
 from gdi.config import EnvConfig, GDISpace
-from gdi.envs import make_env, minatar
+from gdi.envs import minatar
 from gdi.envs.atari import AtariEnv
 from gdi.envs.atari_screen import AtariScreen, seeded_screen
-from gdi.envs.base import Drawable
+from gdi.envs.base import Beside, Drawable
 from gdi.envs.protocols import PROTOCOLS, AtariProtocol
+from gdi.envs.registry import make_unguarded
 from gdi.envs.screen import ScreenStep, make_screen
 from gdi.errors import UserError
 from gdi.evaluation.video import Mp4Writer, RecordedEpisode, check_path, draw, drawable, record, video_size
+from gdi.evaluation.window import Window, WindowClosedError, check_display
 from gdi.index_space import make_index_space
 from gdi.seeds import child_seed
 from gdi.types import Array, Index
@@ -56,9 +58,9 @@ class Scripted:
 
     def reset(self) -> None: ...
 
-    def act(self, observation: Array, reward: float = 0.0) -> int:
+    def choose(self, obs: Array, beside: Beside, reward: float = 0.0) -> int:
         action = int(self._rng.integers(18))
-        self.seen.append((observation, reward, action))
+        self.seen.append((obs[0], reward, action))
         return action
 
 
@@ -205,8 +207,6 @@ def test_the_picture_is_enlarged_exactly_and_the_strip_tells_score_and_lambda() 
     assert longest[:STRIP].any()
     assert not longest[:STRIP, -6:].any()
     assert not longest[34:STRIP, -20:].any()
-    # The score and the step do not touch.
-    assert (longest[:30, :, 0].any(axis=0)[: WIDTH - 100] == 0).any()
 
 
 class Recorded(NamedTuple):
@@ -231,7 +231,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     score = 0.0
     frames = [draw(step.frames[0].image, score, 0, caption(LAMBDA))]
     while not (step.terminated or step.truncated):
-        step = screen.step(player.act(step.obs))
+        step = screen.step(player.choose(step.obs[None], step.beside))
         for image, reward in step.frames:
             score += reward
             frames.append(draw(image, score, len(player.seen), caption(LAMBDA)))
@@ -410,6 +410,57 @@ def test_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert (tmp_path / "again.mp4").read_bytes() == (tmp_path / "breakout-seed3.mp4").read_bytes()
 
 
+# A window.
+
+
+def test_a_window_shows_what_a_video_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gdi.train(tiny_config("CartPole-v1", steps=80), tmp_path / "run")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    shown: list[Array] = []
+    show = Window.show
+    monkeypatch.setattr(Window, "show", lambda self, image: (shown.append(image), show(self, image))[1])
+    argv = ["play", str(tmp_path / "run"), "--seed", "2", "--json"]
+    assert main(argv) == 0
+    (episode,) = json.loads(capsys.readouterr().out)["episodes"]
+    assert len(shown) == 1 + episode["length_steps"] == 1 + episode["score"]
+    monkeypatch.delenv("SDL_VIDEODRIVER")
+    assert main([*argv, "--video", str(tmp_path / "out.mp4")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["episodes"] == [episode]
+    _, frames = read(tmp_path / "out.mp4")
+    for frame, wanted in zip(frames, shown, strict=True):
+        assert np.abs(frame.astype(int) - wanted).mean() < 4
+
+
+def test_escape_closes_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    pygame = pytest.importorskip("pygame")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    image = np.full((32, 48, 3), 200, np.uint8)
+    with Window("gdi", (48, 32), 1000) as window:
+        window.show(image)
+        assert tuple(pygame.display.get_surface().get_at((40, 20)))[:3] == (200, 200, 200)
+        pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=pygame.K_x))
+        window.show(image)
+        pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=pygame.K_ESCAPE))
+        with pytest.raises(WindowClosedError):
+            window.show(image)
+
+
+def test_a_terminal_without_a_display_says_what_to_do(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+    assert "no display for a window: add --video play.mp4" in error_line(["play", str(run_dir)], capsys)
+    check_display({"WAYLAND_DISPLAY": "wayland-0"}, "linux")
+    check_display({}, "darwin")
+    assert "--protocol is that of the run" in error_line(["play", str(run_dir), "--protocol", "paper"], capsys)
+    assert "--episodes must be greater" in error_line(["play", str(run_dir), "--episodes", "0"], capsys)
+    assert "--best needs a run folder" in error_line(["play", "pong", "--best"], capsys)
+
+
 # Bad input.
 
 
@@ -501,7 +552,7 @@ def test_a_missing_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         (["pong", "--protocol", "sabre"], "Did you mean 'saber'"),
         (["pong", "--seed", "-1"], "--seed must be 0 or more"),
         (["pong", "--seed", "x"], "not a number"),
-        ([], "game"),
+        ([], "missing RUN_OR_GAME"),
     ],
 )
 def test_what_cannot_be_played(
@@ -552,7 +603,7 @@ def test_a_video_of_any_environment_that_can_be_drawn(
     meta, frames = read(tmp_path / "out.mp4")
     assert (meta["size"], meta["fps"]) == (size, fps)
     assert len(frames) == sum(1 + episode.length_steps for episode in told)
-    env = make_env(EnvConfig(id=env_id), 1, draws=True)
+    env = make_unguarded(EnvConfig(id=env_id), 1, draws=True)
     assert isinstance(env, Drawable)
     first = env.reset(child_seed(1, "video"))
     screen = make_screen(EnvConfig(id=env_id), child_seed(1, "video"))
@@ -566,7 +617,7 @@ def test_a_video_of_any_environment_that_can_be_drawn(
 
 
 def test_minatar_is_drawn_in_the_colors_of_its_channels() -> None:
-    env = make_env(EnvConfig(id="MinAtar/Breakout-v0"), 2)
+    env = make_unguarded(EnvConfig(id="MinAtar/Breakout-v0"), 2)
     assert isinstance(env, Drawable)
     obs = env.reset(0)
     for i in range(2):

@@ -15,6 +15,7 @@ from gdi.algorithms import make_algorithm
 from gdi.config import Config
 from gdi.controller import make_controller
 from gdi.envs import make_env
+from gdi.envs.base import Beside, nothing_beside
 from gdi.envs.screen import make_screen
 from gdi.errors import UserError
 from gdi.evaluation import Evaluation, Evaluator
@@ -61,7 +62,8 @@ class Agent:
 
     def _make_player(self, num_envs: int, *, greedy: bool) -> Player:
         algorithm = make_algorithm(self.config)
-        network = make_network(self.config, algorithm, self.spec.observation_shape, self.spec.num_actions, 0)
+        shape, actions = self.spec.observation_shape, self.spec.num_actions
+        network = make_network(self.config, algorithm, shape, actions, 0, self.spec.vector_width)
         return Player(algorithm, network, num_envs, self.spec, greedy=greedy)
 
     def reset(self) -> None:
@@ -74,27 +76,48 @@ class Agent:
         self._action = 0
         self._steps = 0
 
-    def act(self, observation: Array, reward: float = 0.0) -> int:
-        """Return the action for one observation.
+    def act(self, observation: Any, reward: float = 0.0, *, action_mask: Any = None) -> Any:
+        """Return the environment's own action for one of its observations.
 
-        Pass the previous reward to a recurrent agent, because it received that reward in training.
+        Pass the previous reward to a recurrent agent, because it received that reward in training. If the environment
+        tells in ``info`` which actions are valid, pass ``info["action_mask"]``.
         """
+        reader = self.spec.reader
+        if reader is None:
+            return self.choose(self._plain(observation), nothing_beside(1), reward)
+        try:
+            obs, beside = reader.observe(observation, action_mask)
+            return reader.action(self.choose(self._plain(obs[0]), beside, reward))
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise UserError(
+                f"this is no observation of {self.config.env.id} ({type(error).__name__}: {error}): pass what its "
+                "reset and step return."
+            ) from None
+
+    def _plain(self, observation: Any) -> Array:
+        """Return an observation that needs no conversion as a batch of one."""
         shape = self.spec.frame_shape
         if np.size(observation) != math.prod(shape):
             raise UserError(
                 f"an observation must have the shape {shape}, not {np.shape(observation)}: pass one observation of "
                 f"{self.config.env.id}."
             )
+        return np.asarray(observation, self.spec.observation_dtype).reshape(1, *shape)
+
+    def choose(self, obs: Array, beside: Beside, reward: float = 0.0) -> int:
+        """Return the number of the action for a converted observation, each array [1, ...]."""
         observed = Observed(
-            obs=np.asarray(observation, self.spec.observation_dtype).reshape(1, *shape),
+            obs,
             episode_start=np.array([self._start]),
             previous_action=np.array([self._action]),
             previous_reward=np.array([reward], np.float32),
             index=np.array([self.index], np.float32),
+            vector=beside.vector,
+            action_mask=beside.action_mask,
         )
         self._action, self._start = int(self._player.act(observed, self._generator).action[0]), False
         self._steps += 1
-        return self._action + self.spec.first_action
+        return self._action
 
     def evaluate(
         self, episodes: int = 32, seed: int = 0, index: Index | None = None, greedy: bool | None = None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from gdi.agent import Agent
 from gdi.config import Config, validate
 from gdi.errors import UserError
 from gdi.placement import PlacementConfig, validate_placement
+from gdi.presets import make_config
 from gdi.report.console import NullConsole
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.events import Sink, SinkList
@@ -70,6 +72,14 @@ def train(
             return Session(place, config, folder, watchers).train(resume=resume, runtime=runtime)
 
 
+def _with_env(config: Config, env: Any) -> Config:
+    """Return the config of a run with its environment as the caller gives it again."""
+    given = make_config(config.preset, env, scale=config.scale).env
+    if given.id != config.env.id:
+        raise UserError(f"env is {given.id}, which is another environment than the run's, {config.env.id}: pass that.")
+    return replace(config, env=replace(config.env, given=given.given))
+
+
 def load(
     run_dir: str | Path,
     *,
@@ -78,16 +88,19 @@ def load(
     warn: Callable[[str], None] | None = None,
     classes: Iterable[type] = (),
     trust: bool = False,
+    env: Any = None,
 ) -> Agent:
     """Load the agent of a run from its newest checkpoint, or with ``best`` from the best-evaluated one.
 
     A run with your own controller or algorithm names its class. Pass that class in ``classes``, or set ``trust`` to
-    import every module that the folder names.
+    import every module that the folder names. If the environment was given as a Python object, pass it in ``env``.
     """
     folder = Path(run_dir)
     config = validate(read_config(folder, classes=classes, trust=trust))
+    if env is not None:
+        config = _with_env(config, env)
     store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, warn or (lambda text: None))
-    state = store.best() if best else store.newest()
+    state = store.best() if best else store.newest(replay=False)
     if state is None:
         raise UserError(f"{folder} has no checkpoint yet: let it train a little longer.")
     return Agent(config, state, seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import NamedTuple
 
 
 class UserError(Exception):
@@ -13,6 +14,35 @@ class UserError(Exception):
 
 class DivergenceError(RuntimeError):
     """Training that diverged: too many NaN or infinite losses in a row, or such a policy."""
+
+
+class Fault(NamedTuple):
+    """Something that an environment did wrong."""
+
+    env: str  # its id
+    what: str  # one line
+    trace: str  # the traceback, or empty
+    copy: int | None = None  # the number of the environment, if it is known
+    step: int | None = None  # of the episode, if it is known
+
+    def __str__(self) -> str:
+        where = [f"environment {self.env!r}"]
+        if self.copy is not None:
+            where.append(f"copy {self.copy}")
+        if self.step is not None:
+            where.append(f"step {self.step:,} of its episode" if self.step else "at a reset")
+        return f"{', '.join(where)}: {self.what}"
+
+
+class EnvironmentFaultError(RuntimeError):
+    """An environment that raised an error, broke its rules, hung or died. The run is saved and can be resumed."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault)
+        self.fault = fault
+
+    def __str__(self) -> str:
+        return str(self.fault)
 
 
 # The earlier name, for code that catches it.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from gdi.clock import Clock
 from gdi.controller import Controller
-from gdi.errors import DivergenceError
+from gdi.errors import DivergenceError, Fault
 from gdi.types import Batch, EpisodeEnd, Metrics, SeenStates, Window
 
 if TYPE_CHECKING:  # ``reweight`` also runs in a process that holds only the controller and does not import torch
@@ -34,10 +34,9 @@ class Sampled:
 
     transitions: int
     episodes: list[EpisodeEnd]
+    first_step: int  # of the window, among all steps of its actor
+    faults: tuple[Fault, ...] = ()  # of environments that were replaced
     states: SeenStates | None = None
-
-
-NOTHING = Sampled(0, [])
 
 
 @dataclass(frozen=True)
@@ -64,17 +63,19 @@ class Improved:
 
 @dataclass(frozen=True)
 class Iteration:
-    """The episodes that ended, the updates made and the states picked in one iteration t."""
+    """The episodes that ended, the updates made, the environments replaced and the states picked in one iteration t."""
 
     episodes: list[EpisodeEnd] = field(default_factory=list)
     updates: list[Metrics] = field(default_factory=list)
+    faults: tuple[Fault, ...] = ()
     states: SeenStates | None = None
 
 
 def sample(actor: Actor, propose: Propose, max_transitions: int) -> tuple[Window, Sampled]:
     """Play one window in every environment: {X_{ρ0,λ}} with λ ~ P_Λ."""
+    first_step = actor.acted_steps
     window, transitions, episodes = actor.collect(propose, max_transitions)
-    return window, Sampled(transitions, episodes, actor.picked_states())
+    return window, Sampled(transitions, episodes, first_step, actor.take_faults(), actor.picked_states())
 
 
 def improve(batches: Iterable[Batch], learner: Learner, push_every_updates: int, clock: Clock) -> Improved:
@@ -141,11 +142,14 @@ def iterate(operators: Operators, total_steps: int) -> Iterator[Iteration]:
         improved = operators.improve()
         operators.reweight(sampled)
         yield from ended(sampled, improved)
-    yield from ended(NOTHING, operators.improve(last=True))
+    yield from ended(None, operators.improve(last=True))
 
 
-def ended(sampled: Sampled, improved: Improved) -> Iterator[Iteration]:
+def ended(sampled: Sampled | None, improved: Improved) -> Iterator[Iteration]:
     """Yield a finished iteration, then raise the learner's error if it diverged."""
-    yield Iteration(sampled.episodes, improved.updates, sampled.states)
+    if sampled is None:
+        yield Iteration(updates=improved.updates)
+    else:
+        yield Iteration(sampled.episodes, improved.updates, sampled.faults, sampled.states)
     if improved.diverged is not None:
         raise improved.diverged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from gdi.config import Config, SampledReplayConfig, check_types
+from gdi.config import Config, check_types
 from gdi.errors import UserError
 
 
@@ -52,6 +52,10 @@ def validate_placement(placement: PlacementConfig, config: Config) -> PlacementC
         need(getattr(placement, name) > 0, f"{name.replace('_', '-')} must be greater than 0.")
     for f in fields(placement):
         need(getattr(placement, f.name) >= 0, f"{f.name.replace('_', '-')} must be 0 or more.")
+    if placement.learners > 1 and config.network.normalize:
+        raise UserError(
+            "--network.normalize needs one learner, which sees whole batches: drop it, or set --placement.learners 1."
+        )
     num_envs = config.env.num_envs
     need(
         placement.envs_per_actor > 0 or num_envs % placement.actors == 0,
@@ -62,8 +66,6 @@ def validate_placement(placement: PlacementConfig, config: Config) -> PlacementC
         not config.run.device.startswith("cuda") or placement.learner_gpus > 0,
         f"learner-gpus is 0, but --run.device is {config.run.device}: set --placement.learner-gpus 1.",
     )
-    if isinstance(config.data, SampledReplayConfig):
-        raise UserError("--runtime ray cannot train --data sampled yet: use --runtime local.")
     need(
         placement.learners == 1 or not getattr(config.learner, "normalize_advantages", False),
         f"learners {placement.learners} would each standardize advantages over their own share of a minibatch: use "

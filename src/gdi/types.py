@@ -3,9 +3,9 @@
 Time convention. Arrays are time-major, ``[T, B, ...]``. At time t the agent sees ``obs[t]`` (and ``episode_start[t]``),
 takes ``action[t]`` with probability ``behavior_prob[t]`` under the index ``index[t]``, and receives ``reward[t]``,
 ``terminated[t]``, ``truncated[t]``. The bootstrap entry is index T: ``obs``, ``episode_start``, ``previous_action``,
-``previous_reward`` and ``index`` therefore have T + 1 entries. ``terminated`` stops the bootstrap, but ``truncated``
-does not. Recurrent state is reset exactly where ``episode_start`` is true. A newly drawn λ takes effect there as well,
-so ``index[t]`` is the λ of the episode that ``obs[t]`` belongs to.
+``previous_reward``, ``index``, ``vector`` and ``action_mask`` therefore have T + 1 entries. ``terminated`` stops the
+bootstrap, but ``truncated`` does not. Recurrent state is reset exactly where ``episode_start`` is true. A newly drawn λ
+takes effect there as well, so ``index[t]`` is the λ of the episode that ``obs[t]`` belongs to.
 
 Episode ends. Environments reset on the step *after* an episode's last one (Gymnasium's next-step mode), so the stream
 contains the true final observation. If an episode ends at t, ``obs[t + 1]`` is its final observation, and a truncated
@@ -80,6 +80,8 @@ class Window:
     behavior_prob: Array  # [L, B] float32, μ(a|s) as acted
     version: Array  # [L, B] int64, version of the parameters that acted
     state: Array  # [B, encoders, state size] float32, recurrent state at the first step
+    vector: Array  # [L + 1, B, V] float32, beside an image; V = 0 without one
+    action_mask: Array  # [L + 1, B, A] bool, the valid actions; [L + 1, B, 0] if all are
     extras: dict[str, Array] = field(default_factory=dict)  # by name, [L + 1, B]: notes of the algorithm
 
     @property
@@ -91,23 +93,28 @@ class Window:
         return sum(array.nbytes for array in self.arrays().values())
 
     def arrays(self) -> dict[str, Array]:
-        """Return all arrays by name; an extra is named ``extras/<name>``."""
+        """Return all arrays by name; an extra is named ``extras/<name>``. A field of width 0 is left out."""
         extras = {f"{EXTRAS}{name}": array for name, array in self.extras.items()}
-        return {name: getattr(self, name) for name in FIELDS} | extras
+        wide = {name: array for name in WIDTH_FIELDS if (array := getattr(self, name)).shape[-1]}
+        return {name: getattr(self, name) for name in FIELDS} | wide | extras
 
 
 def window_from(arrays: dict[str, Array]) -> Window:
     """Return the window whose arrays these are: the inverse of ``Window.arrays``."""
     extras = {name.removeprefix(EXTRAS): array for name, array in arrays.items() if name.startswith(EXTRAS)}
-    return Window(**{name: arrays[name] for name in FIELDS}, extras=extras)
+    nothing = (*arrays["episode_start"].shape, 0)
+    wide = {name: arrays.get(name, np.zeros(nothing, dtype)) for name, dtype in WIDTH_FIELDS.items()}
+    return Window(**{name: arrays[name] for name in FIELDS}, **wide, extras=extras)
 
 
 Batch: TypeAlias = Window
 
 EXTRAS = "extras/"
-FIELDS = tuple(field.name for field in fields(Window) if field.name != "extras")
+# Fields whose last axis is 0 in most environments, with their types.
+WIDTH_FIELDS = {"vector": np.float32, "action_mask": np.bool_}
+FIELDS = tuple(field.name for field in fields(Window) if field.name not in ("extras", *WIDTH_FIELDS))
 # Fields with a row per observation, L + 1 of them; ``obs`` has also the frames in front.
-LONG_FIELDS = frozenset({"obs", "episode_start", "previous_action", "previous_reward", "index"})
+LONG_FIELDS = frozenset({"obs", "episode_start", "previous_action", "previous_reward", "index", *WIDTH_FIELDS})
 
 
 def column_axis(name: str) -> int:

@@ -227,7 +227,9 @@ def test_scores_of_different_protocols_are_told_apart(tmp_path: Path) -> None:
         run_folder(tmp_path / "a", "ALE/Pong-v5", 3.0),
         run_folder(tmp_path / "b", "ALE/Breakout-v5", 5.0, protocol="saber"),
     ]
-    loaded = load_agents(folders)
+    with pytest.raises(UserError, match=r"protocols paper, saber, whose scores are not comparable.*--mix-protocols"):
+        load_agents(folders)
+    loaded = load_agents(folders, mix_protocols=True)
     assert loaded.notes == ("runs: protocol paper, saber: scores of different protocols are not comparable.",)
     assert load_agents([f"ours={folders[1]}"]).notes == ("ours: protocol saber.",)
 

@@ -155,6 +155,14 @@ def test_algorithms_prints_the_table_and_its_deviations(capsys: pytest.CaptureFi
         assert word in out
 
 
+def test_algorithms_explains_its_symbols_and_fits_into_120_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["algorithms"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 120
+    for symbol in ("(Λ): ", "(θ_λ): ", "(P⁰): ", "(E): ", "w/o E means"):
+        assert symbol in out
+
+
 def test_algorithms_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_algorithms(["--json"]) == 0
     record = json.loads(capsys.readouterr().out)

@@ -11,6 +11,7 @@ from torch import Tensor
 from gdi import policy
 from gdi.algorithms import Algorithm
 from gdi.envs.base import EnvSpec
+from gdi.errors import UserError
 from gdi.networks import AgentNetwork, FrameHistory, Seen
 from gdi.types import Array, Window
 
@@ -25,6 +26,8 @@ class Observed(NamedTuple):
     previous_action: Array
     previous_reward: Array
     index: Array  # type: ignore[assignment]  # float32, λ of the episode
+    vector: Array  # float32, beside an image
+    action_mask: Array  # bool, the valid actions
 
 
 class Acted(NamedTuple):
@@ -76,6 +79,11 @@ class Player:
         with torch.inference_mode():
             head, seen, self.state = self._forward(observed._replace(obs=stacked))
             probabilities = self._algorithm.log_probs(head, seen)[0].exp()
+            if observed.action_mask.shape[1] and probabilities[~seen.action_mask[0]].any():
+                raise UserError(
+                    f"{type(self._algorithm).__name__} gives an invalid action a probability above 0: its log_probs "
+                    "must be -inf where seen.action_mask is false."
+                )
             action = probabilities.argmax(-1) if self._greedy else policy.sample(probabilities, generator)
             taken = probabilities.gather(1, action.unsqueeze(1)).squeeze(1)
             notes = self._notes(head)

@@ -25,12 +25,12 @@ class Transitions(NamedTuple):
     truncated: Tensor  # [T, B] bool
     mask: Tensor  # [T, B] bool: the steps to train
     behavior_prob: Tensor  # [T, B], μ(a|s) as acted
-    extras: Mapping[str, Tensor] = {}  # by name, [T + 1, B]: notes that ``annotate`` made
+    extras: Mapping[str, Tensor] = {}  # by name, [T + 1, B]: what ``annotate`` and ``prepare`` computed
     target: AgentOutput | None = None  # of the target network at each column's bootstrap row, [1, B, ...]
 
 
 class Loss(NamedTuple):
-    """The loss to descend, reduced over the masked steps, and what is worth watching (tensors, not yet numbers)."""
+    """The loss to minimize, reduced over the masked steps, and metrics to log, as tensors."""
 
     total: Tensor
     metrics: dict[str, Tensor]
@@ -39,8 +39,8 @@ class Loss(NamedTuple):
 class Algorithm(ABC):
     """The policy (π) and the loss (of T) of one family of systems.
 
-    A batch may be cut into chunks, trained one by one or side by side. With ``reduction`` "mean" a loss is a mean over
-    masked steps, and a chunk's gradient is weighted by its share of them. With "sum" gradients are added as they are.
+    A batch may be split into chunks, which are trained in turn or in parallel. With ``reduction`` "mean", a loss is a
+    mean over masked steps, and a chunk's gradient is weighted by its share of them. With "sum", gradients are added.
     """
 
     reduction: Literal["mean", "sum"] = "mean"
@@ -80,11 +80,11 @@ class Algorithm(ABC):
         return {}
 
     def annotate(self, window: Window) -> dict[str, Array]:
-        """Return the extras of a finished window from the notes in it, each [L + 1, B]. It runs once, where it acts."""
+        """Return the extras of a finished window from the notes in it, each [L + 1, B]. It runs once, at the actor."""
         return window.extras
 
     def prepare(self, batch: Batch) -> Batch:
-        """Return the batch as the loss wants it; it sees the whole batch, before chunks are cut."""
+        """Return the batch as the loss needs it; the argument is the whole batch, before it is split into chunks."""
         return batch
 
     def bootstrap_row(self, data: Transitions) -> Tensor | None:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gdi import policy
 from gdi.algorithms.base import Algorithm, Loss, Transitions
 from gdi.algorithms.softmax import MaskedMean, clip_rewards
 from gdi.config import DQNConfig
@@ -42,8 +43,10 @@ class NStep(NamedTuple):
 def n_step(reward: Tensor, terminated: Tensor, truncated: Tensor, discount: float) -> NStep:
     """Return the n-step returns of the first row; all arguments are [n, B].
 
-    A termination inside ends the sum without a bootstrap. A truncation inside bootstraps at its own row.
+    A termination within n steps ends the sum without a bootstrap. A truncation within n steps bootstraps at that row.
     """
+    if len(reward) == 1:  # the usual case, at a fraction of the cost
+        return NStep(reward[0], discount * ~terminated[0], torch.ones_like(terminated[0], dtype=torch.int64))
     alive = torch.ones_like(reward[0])  # 1 until an episode ends
     returns, factor = torch.zeros_like(reward[0]), torch.ones_like(reward[0])
     bootstrap, row = torch.ones_like(reward[0]), torch.zeros_like(terminated[0], dtype=torch.int64)
@@ -71,15 +74,16 @@ class DQN(Algorithm):
         return Heads(features, num_actions)
 
     def log_probs(self, head: Head, seen: Seen) -> Tensor:
-        """Return the log-probabilities of the ε-greedy policy, [T, B, A].
+        """Return the log-probabilities of the ε-greedy policy over the valid actions, [T, B, A].
 
         log(ε/|A| + (1 − ε)·1{a = argmax Q}), where ε is the one component of λ. A NaN or infinite Q gives NaN, so that
         the player reports the divergence.
         """
-        q, epsilon = head.q[:, :, 0], seen.index  # [T, B, A], [T, B, 1]
-        greedy = F.one_hot(q.argmax(-1), q.shape[-1])
+        q, epsilon, mask = head.q[:, :, 0], seen.index, seen.action_mask  # [T, B, A], [T, B, 1], [T, B, A or 0]
+        greedy = F.one_hot(policy.filled(q, mask, -torch.inf).argmax(-1), q.shape[-1])
         broken = torch.where(q.isfinite().all(-1, keepdim=True), 0.0, torch.nan)
-        return torch.log(epsilon / q.shape[-1] + (1 - epsilon) * greedy) + broken
+        explored = epsilon / (mask.sum(-1, keepdim=True) if mask.shape[-1] else q.shape[-1])
+        return policy.filled(torch.log(explored + (1 - epsilon) * greedy), mask, -torch.inf) + broken
 
     def value(self, head: Head) -> Tensor:
         """Return max_a Q, [T, B]."""
@@ -99,7 +103,7 @@ class DQN(Algorithm):
         q = online.head.q[:, :, 0]  # [1, B, A]
         taken = q.gather(-1, data.action[:1].unsqueeze(-1)).squeeze(-1)  # [1, B]
         with torch.no_grad():
-            best = data.target.head.q[:, :, 0].max(-1).values  # [1, B]
+            best = self._best(data.target.head.q[0, :, 0], data.seen.action_mask, found.row)  # [1, B]
             y = found.returns + found.discount * best
         per_step = F.huber_loss if self._config.loss == "huber" else _half_square
         loss = mean(per_step(taken, y, reduction="none"))
@@ -108,11 +112,16 @@ class DQN(Algorithm):
             with torch.no_grad():
                 metrics |= {
                     "value/td_error": mean((y - taken).abs()),
-                    "value/mean": mean(q.max(-1).values),
+                    "value/mean": mean(policy.filled(q, data.seen.action_mask[:1], -torch.inf).max(-1).values),
                     "value/target_mean": mean(y),
                     "policy/epsilon": mean(data.seen.index[:1, :, 0]),
                 }
         return Loss(loss, metrics)
+
+    def _best(self, q: Tensor, mask: Tensor, row: Tensor) -> Tensor:
+        """Return the best Q of a valid action at each column's bootstrap row: q [B, A], mask [T + 1, B, A or 0]."""
+        column = torch.arange(len(row), device=row.device)
+        return policy.filled(q, mask[row, column], -torch.inf).max(-1).values.unsqueeze(0)
 
 
 def _half_square(value: Tensor, target: Tensor, reduction: str) -> Tensor:

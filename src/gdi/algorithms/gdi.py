@@ -108,7 +108,7 @@ class GDI(Algorithm):
 
         log(ε·Softmax(A1·u1) + (1 − ε)·Softmax(A2·u2)) (equ: soft epsilon policy space).
         """
-        return policy.log_probs(head.advantage, seen.index)
+        return policy.log_probs(head.advantage, seen.index, seen.action_mask)
 
     def loss(self, network: AgentNetwork, online: AgentOutput, data: Transitions, *, health: bool = True) -> Loss:
         """Sum the losses of V, Q and π, and of the auxiliary tasks.
@@ -138,14 +138,16 @@ class GDI(Algorithm):
         """Return the log-probabilities and Q of the actions taken, and the targets of V, Q and π."""
         config = self._config
         advantage, value, index = head.advantage[:-1], head.value, data.seen.index[:-1]
-        log_pi = policy.family_log_probs(advantage, index)  # [T, B, F, A]
+        valid = data.seen.action_mask[:-1]
+        log_pi = policy.family_log_probs(advantage, index, valid)  # [T, B, F, A]
         log_pi_taken = gather_action(log_pi, data.action)  # [T, B, F]
-        mixture = log_pi[..., 0, :] if config.q_stop_gradient else policy.log_probs(advantage, index)
+        mixture = log_pi[..., 0, :] if config.q_stop_gradient else policy.log_probs(advantage, index, valid)
         q = centered_q(advantage, value[:-1], mixture, stop_gradient=config.q_stop_gradient)
         q_taken = gather_action(q, data.action)  # [T, B, F]
         with torch.no_grad():
-            weight = data.mask.float().unsqueeze(-1)  # [T, B, 1]
-            ratio = log_pi_taken[..., :1].exp() / data.behavior_prob.unsqueeze(-1) * weight  # [T, B, 1]
+            # A step that is not a transition has ratio 0, whatever its μ is.
+            ratio = log_pi_taken[..., :1].exp() / data.behavior_prob.unsqueeze(-1)  # [T, B, 1]
+            ratio = ratio.where(data.mask.unsqueeze(-1), 0.0)
             reward = shape_rewards(data.reward, config.reward_shapes, config.reward_scales)  # [T, B, F]
             discount = (config.discount * (~data.terminated).float()).unsqueeze(-1)  # [T, B, 1]
             v_target = vtrace(value, reward, discount, ratio, rho_bar=config.rho_bar, c_bar=config.c_bar)
@@ -162,7 +164,7 @@ class GDI(Algorithm):
         advantage, value = head.advantage[:-1], head.value
         families = value.shape[-1]
         with torch.no_grad():
-            entropy = policy.entropy(found.log_pi[..., 0, :]).unsqueeze(-1)
+            entropy = policy.entropy(found.log_pi[..., 0, :], data.seen.action_mask[:-1]).unsqueeze(-1)
             centered = advantage - advantage.mean(-1, keepdim=True)
             # torch.std is slow on short rows.
             spread = centered.pow(2).mean(-1).sqrt().mean(-1, keepdim=True)

@@ -37,10 +37,10 @@ class IMPALA(Algorithm):
         value = online.head.value[..., 0]  # [T + 1, B]
         log_pi = log_probs(online.head, data.seen)[:-1]  # [T, B, A]
         log_pi_taken = log_pi.gather(-1, data.action.unsqueeze(-1)).squeeze(-1)
-        entropy = policy.entropy(log_pi)
+        entropy = policy.entropy(log_pi, data.seen.action_mask[:-1])
         with torch.no_grad():
             # A step that is not a transition has ratio 0, so no trace crosses it.
-            ratio = log_pi_taken.exp() / data.behavior_prob * data.mask
+            ratio = (log_pi_taken.exp() / data.behavior_prob).where(data.mask, 0.0)
             reward = clip_rewards(data.reward, config.reward_clip)
             discount = config.discount * (~data.terminated).float()
             target = vtrace(value, reward, discount, ratio, rho_bar=config.rho_bar, c_bar=config.c_bar)

@@ -102,7 +102,7 @@ class PPO(Algorithm):
         value = head.value[..., 0]
         log_pi = log_probs(head, seen)
         log_pi_taken = log_pi.gather(-1, data.action.unsqueeze(-1)).squeeze(-1)
-        entropy = policy.entropy(log_pi)
+        entropy = policy.entropy(log_pi, seen.action_mask)
         # A step that is not a transition may have any probability. Its ratio is set to 1, and it is not trained.
         log_ratio = (log_pi_taken - data.behavior_prob.log()).masked_fill(~data.mask, 0.0)
         ratio = log_ratio.exp()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 
+from gdi import policy
 from gdi.networks import Seen
 
 
@@ -35,9 +35,8 @@ class Heads(nn.Module):
 
 
 def log_probs(head: Head, seen: Seen) -> Tensor:
-    """Return log Softmax(logits · u), [T, B, A], where u = 1/τ is the first component of λ."""
-    log_pi: Tensor = torch.log_softmax(head.logits[:, :, 0] * seen.index[..., :1], dim=-1)
-    return log_pi
+    """Return log Softmax(logits · u) over the valid actions, [T, B, A], where u = 1/τ is the first component of λ."""
+    return policy.log_softmax(head.logits[:, :, 0] * seen.index[..., :1], seen.action_mask)
 
 
 def entropy_cost(seen: Seen) -> Tensor:

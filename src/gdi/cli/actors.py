@@ -15,8 +15,8 @@ def run(argv: list[str]) -> int:
         description="Change the number of actors of a run on Ray while it runs. New actors start when the cluster has "
         "room for them. Actors that leave deliver their current window first.",
     )
-    parser.add_argument("run_dir", type=Path, help="folder of the run, on the machine where gdi train was started")
-    parser.add_argument("actors", type=whole_number, help="number of actors to run")
+    parser.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder of the run, where gdi train was started")
+    parser.add_argument("actors", type=whole_number, metavar="N", help="number of actors to run")
     args = parser.parse_args(argv)
 
     from gdi.runtime.folder import read_config

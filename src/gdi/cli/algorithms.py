@@ -15,6 +15,13 @@ from gdi.theory.literature import DEVIATIONS, LITERATURE, PAPER_CLASS
 from gdi.theory.live import classify_config, describe_config
 from gdi.theory.taxonomy import classify
 
+LEGEND = """\
+settings (Λ): the exploration settings λ to choose from. parameters (θ_λ): the network parameters that act under λ.
+start (P⁰): how λ is drawn before any return is known. controller (E): how returns change that, or identity.
+class: GDI-I has the same parameters for every λ, and GDI-H does not; ^n counts the components of λ that vary;
+w/o E means that no controller learns. paper: whether the paper gives the same class.
+Systems above the line are not built here: their class follows from a description. Ours are classified as they run."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -80,18 +87,18 @@ def run(argv: list[str]) -> int:
         )
         return code
     console = report_console()
-    table = Table(title="The taxonomy, derived from (Λ, Θ, P⁰, E)", title_justify="left", title_style="bold")
+    table = Table(title="The class of each algorithm in the paper's taxonomy", title_justify="left", title_style="bold")
     table.box, table.padding = SIMPLE, (0, 1, 0, 0)
-    for heading in ("algorithm", "Λ", "θ_λ", "P⁰", "E", "derived", "paper", "source"):
-        table.add_column(heading, no_wrap=heading in ("algorithm", "P⁰", "derived"))
+    for heading in ("algorithm", "settings (Λ)", "parameters (θ_λ)", "start (P⁰)", "controller (E)", "class", "paper"):
+        table.add_column(heading, no_wrap=heading in ("algorithm", "class"))
     for position, row in enumerate(table_rows):
         said = "-" if row.paper is None else "equal" if row.agrees else f"[red]{row.paper}[/red]"
         words = (row.name, row.index_set, row.parameters, row.prior, row.operator_e, row.derived, said)
-        source = "live config" if row.built else "description; not built"
         ends = not row.built and table_rows[position + 1].built
-        table.add_row(*words, source, end_section=ends)
+        table.add_row(*words, end_section=ends)
     console.print(table)
-    console.print("[bold]As published by their authors, two of them belong to another class:[/bold]")
+    console.print(LEGEND)
+    console.print("\n[bold]As published by their authors, two of them belong to another class:[/bold]")
     for row, reason in deviations:
-        console.print(f"  {row.name}: derived {row.derived}, paper {row.paper}: {reason}", soft_wrap=True)
+        console.print(f"{row.name}: derived {row.derived}, paper {row.paper}. {reason[:1].upper()}{reason[1:]}")
     return code

@@ -55,5 +55,5 @@ def run(argv: list[str]) -> int:
         console.print(f"  {protocol.name:<8} {protocol.summary}", soft_wrap=True)
     console.print("  all      all 18 actions, no life information, no reward clipping, 84x84 gray, repeat 4, stack 4")
     console.print(f"\n[bold]MinAtar[/]  {', '.join(MINATAR_IDS[:5])} (-v1: minimal actions)", soft_wrap=True)
-    console.print("[bold]Gymnasium[/]  any id with discrete actions: CartPole-v1, module:Name-v0", soft_wrap=True)
+    console.print("[bold]Gymnasium[/]  any id, class or file: CartPole-v1, my_env.py:MyEnv", soft_wrap=True)
     return 0

@@ -22,7 +22,7 @@ def parse_index(text: str) -> tuple[float, ...]:
 def run(argv: list[str]) -> int:
     """Play evaluation episodes with a trained agent, and print its scores."""
     parser = OneLineParser(prog="gdi evaluate", description="Play evaluation episodes with a trained agent.")
-    parser.add_argument("run_dir", type=Path, help="folder of a training run")
+    parser.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="folder of a training run")
     parser.add_argument("--episodes", type=whole_number, default=32, help="number of episodes to play (default: 32)")
     parser.add_argument(
         "--seed", type=whole_number, default=0, help="seed for the environments and actions (default: 0)"
@@ -47,6 +47,11 @@ def run(argv: list[str]) -> int:
         help="draw λ, the controller's distributions, entropy and value below the video",
     )
     parser.add_argument("--video-episodes", type=whole_number, help="number of episodes in the video (default: 1)")
+    parser.add_argument(
+        "--scores-anyway",
+        action="store_true",
+        help="show HNS, HWRNS and SABER also if the run changed its Atari protocol",
+    )
     parser.add_argument("--json", action="store_true", help=JSON_HELP)
     args = parser.parse_args(argv)
     if args.episodes < 1:
@@ -66,7 +71,7 @@ def run(argv: list[str]) -> int:
         raise UserError(f"--video-episodes must be greater than 0, not {video_episodes}.")
 
     from gdi.api import load
-    from gdi.evaluation import normalized_scores, report_of
+    from gdi.evaluation import WITHHELD, normalized_scores, report_of
     from gdi.report.console import format_normalized
 
     def warn(text: str) -> None:
@@ -82,7 +87,7 @@ def run(argv: list[str]) -> int:
             f"cannot evaluate {args.run_dir}: training diverged and its policy is NaN or infinite. Try --best."
         ) from None
     if args.json:
-        printed = {**report_of(result), "steps": agent.steps, "seed": args.seed}
+        printed = {**report_of(result, anyway=args.scores_anyway), "steps": agent.steps, "seed": args.seed}
         if args.index is not None:
             printed["index"] = agent.space.by_name(args.index)
         if args.video is not None:
@@ -97,9 +102,12 @@ def run(argv: list[str]) -> int:
         f"  mean {result.mean:.2f} ± {result.std:.2f} (std)   median {result.median:.2f}   "
         f"min {result.min:.4g}   max {result.max:.4g}"
     )
-    scores = normalized_scores(result)
+    scores = normalized_scores(result, anyway=args.scores_anyway)
     if scores["hns"] is not None:
-        print(f"  {format_normalized(scores)}   protocol {result.protocol}")
+        print(f"  {format_normalized(scores)}   protocol {result.label}")
+    elif result.changes:
+        print(f"  protocol {result.label}")
+        print(f"  {WITHHELD}")
     print(f"  episode length {result.length_mean_steps:.1f} steps on average")
     if result.cut_episodes:
         print(f"  {result.cut_episodes} episodes were truncated because they did not end")

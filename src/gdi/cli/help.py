@@ -19,8 +19,8 @@ from gdi.config import SECTIONS, Config, kind_of
 
 LONG_INTRODUCTION = """\
 All settings by section. The defaults are those of {preset} at scale {scale}. Add a PRESET, --env or --scale to see \
-theirs. "Table H" is the paper's table of hyperparameters, followed by the name of the row. \
-Words such as alg:bva are labels in the paper's LaTeX source."""
+theirs. Words such as alg:bva are labels in the LaTeX source of the GDI paper."""
+PAPER_ROWS = ' "Table H" is that paper\'s table of hyperparameters, followed by the name of the row.'
 # The environment has a separate option, --env, because the scale depends on it.
 NOT_TYPED = ("--env.id",)
 
@@ -67,21 +67,20 @@ def add_short_options(parser: OneLineParser, config: Config) -> None:
 
 
 def _default(short: ShortOption, config: Config) -> str:
-    return _show(getattr(getattr(config, short.section), short.field))
+    return show(getattr(getattr(config, short.section), short.field))
 
 
 def sections_help(config: Config, prog: str, *, placement: bool) -> str:
     """Return the help of all settings of this config's kinds, section by section."""
     width = help_width()
-    introduction = LONG_INTRODUCTION.format(preset=config.preset, scale=config.scale)
-    blocks = [_fill(introduction, width)]
-    blocks += ["\n".join(_section_lines(name, getattr(config, name), prog, width)) for name in SECTIONS]
-    if placement:
-        blocks.append("\n".join(_section_lines("placement", PLACEMENT, prog, width)))
-    return "\n\n".join(blocks)
+    rows = kind_of(config.learner) == "gdi"  # other systems do not have the hyperparameters of the GDI paper
+    introduction = LONG_INTRODUCTION.format(preset=config.preset, scale=config.scale) + (PAPER_ROWS if rows else "")
+    sections = {name: getattr(config, name) for name in SECTIONS} | ({"placement": PLACEMENT} if placement else {})
+    blocks = ["\n".join(_section_lines(name, section, prog, width, rows)) for name, section in sections.items()]
+    return "\n\n".join([_fill(introduction, width), *blocks])
 
 
-def _section_lines(name: str, section: Any, prog: str, width: int) -> Iterator[str]:
+def _section_lines(name: str, section: Any, prog: str, width: int, rows: bool) -> Iterator[str]:
     """Yield the heading of a section, the choice of its kind, and its options."""
     purpose = " ".join(inspect.cleandoc(type(section).__doc__ or "").partition("\n\n")[0].replace("``", "").split())
     yield from _wrap(f"{name.replace('_', '-')}: {_lower(purpose)}", width, "", "  ")
@@ -90,21 +89,24 @@ def _section_lines(name: str, section: Any, prog: str, width: int) -> Iterator[s
         yield f"  {flag} {{{','.join(KINDS[name])}}}"
         text = f"kind of this section; {prog} {flag} KIND --help-all shows its options (default: {kind_of(section)})"
         yield from _wrap(text, width)
-    yield from _option_lines(section, (name,), width)
+    yield from _option_lines(section, (name,), width, rows)
 
 
-def _option_lines(section: Any, path: tuple[str, ...], width: int) -> Iterator[str]:
+def _option_lines(section: Any, path: tuple[str, ...], width: int, rows: bool) -> Iterator[str]:
+    """Yield each option with its text; with ``rows`` also with its row in the paper's table."""
     documented, hints = field_docs(type(section)), get_type_hints(type(section))
     for f in fields(section):
         value, option = getattr(section, f.name), option_name(*path, f.name)
         if is_dataclass(value):
-            yield from _option_lines(value, (*path, f.name), width)
-        elif option not in NOT_TYPED:
+            yield from _option_lines(value, (*path, f.name), width, rows)
+        elif f.compare and option not in NOT_TYPED:
             if isinstance(value, bool):
                 yield f"  {option}, {option_name(*path, f'no_{f.name}')}"
             else:
                 yield f"  {option} {_metavar(hints[f.name])}"
-            yield from _wrap(f"{_lower(documented.get(f.name, ''))} (default: {_show(value)})".strip(), width)
+            words, row, name = documented.get(f.name, "").partition("Table H")
+            text = f"{_lower(words)}{row}{name}" if rows else _lower(words)
+            yield from _wrap(f"{text.strip()} (default: {show(value)})".strip(), width)
 
 
 def field_docs(cls: type[Any]) -> dict[str, str]:
@@ -134,9 +136,10 @@ def _metavar(hint: Any) -> str:
     return f"{name} ..." if repeated else name
 
 
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
+    """Return the value of a setting as it is typed, or as on and off."""
     if isinstance(value, tuple):
-        return " ".join(map(_show, value))
+        return " ".join(map(show, value))
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, float):

@@ -7,17 +7,17 @@ import sys
 from importlib import import_module
 
 from gdi import __version__
-from gdi.errors import UserError, did_you_mean
+from gdi.errors import EnvironmentFaultError, UserError, did_you_mean
 
 # Modules are imported lazily, because `gdi scores` and `gdi theory` must start without torch.
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("gdi.cli.train", "train an agent on an environment"),
     "actors": ("gdi.cli.actors", "change the number of actors of a run on Ray while it runs"),
     "evaluate": ("gdi.cli.evaluate", "play evaluation episodes with a trained agent"),
-    "play": ("gdi.cli.play", "record a random agent that plays an Atari game"),
+    "play": ("gdi.cli.play", "watch a trained agent play, or record a random one in an Atari game"),
     "envs": ("gdi.cli.envs", "list the Atari games with their random, human and record scores, and the protocols"),
     "bench": ("gdi.cli.bench", "measure training speed and what limits it"),
-    "presets": ("gdi.cli.presets", "list the presets and scales, and their differences"),
+    "presets": ("gdi.cli.presets", "list the presets and scales, or the settings of one preset"),
     "watch": ("gdi.cli.watch", "follow a run while it trains, in the terminal or in a browser"),
     "report": ("gdi.cli.report", "write one page about a run, or about many"),
     "scores": ("gdi.cli.scores", "compare Atari scores with humans, world records and published agents"),
@@ -62,6 +62,9 @@ def main(argv: list[str] | None = None) -> int:
     except UserError as error:
         print(f"gdi: error: {error}", file=sys.stderr)
         return 2
+    except EnvironmentFaultError as error:
+        print(f"{error.fault.trace}gdi: stopped: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("gdi: interrupted", file=sys.stderr)
         return 130

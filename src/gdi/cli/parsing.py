@@ -33,10 +33,10 @@ class OneLineParser(argparse.ArgumentParser):
         """Raise a UserError with the message in one line, and the nearest option for an unknown one."""
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
-            raise UserError(unknown_argument(unknown.split()[0], self.prog, self.option_names()))
+            raise UserError(unknown_argument(unknown.split()[0], f"{self.prog} --help", self.option_names()))
         text = re.sub(r"^argument ([^\s/:]+)\S*:", r"\1:", message)  # an option with several names has one here
         text = re.sub(r"^(\S+): expected (?:at least )?one argument$", r"\1 needs a value", text)
-        text = re.sub(r"^the following arguments are required: ", "missing ", text)
+        text = re.sub(r"^the following arguments are required: (.*)$", r"missing \1: add it", text)
         raise UserError(f"{text[:1].lower()}{text[1:]}. See {self.prog} --help.")
 
     def option_names(self) -> list[str]:
@@ -82,19 +82,20 @@ def parse_fields(default: T, argv: list[str], prog: str) -> tuple[T, list[str]]:
                 type(default), args=argv, default=default, prog=prog, return_unknown_args=True, add_help=False
             )
     except SystemExit:
-        raise UserError(f"{_one_line(captured.getvalue())} See {prog} --help.") from None
+        raise UserError(f"{_one_line(captured.getvalue())} See {prog} --help-all.") from None
 
 
-def unknown_argument(word: str, prog: str, known: Iterable[str], renamed: Mapping[str, str] | None = None) -> str:
+def unknown_argument(word: str, advice: str, known: Iterable[str], renamed: Mapping[str, str] | None = None) -> str:
     """Return the message for a word that no option takes.
 
-    ``renamed`` maps earlier options to the current ones, which are suggested for them.
+    ``advice`` is the command that shows the options. ``renamed`` maps earlier options to the current ones, which are
+    suggested for them.
     """
     option = word.partition("=")[0]
     if not option.startswith("-"):
-        return f"unexpected argument {shorten(option)!r}. See {prog} --help."
+        return f"unexpected argument {shorten(option)!r}. See {advice}."
     near = suggestion(nearest_options(option, known, renamed or {}))
-    return f"unknown option {shorten(option)}.{near} See {prog} --help."
+    return f"unknown option {shorten(option)}.{near} See {advice}."
 
 
 def nearest_options(option: str, known: Iterable[str], renamed: Mapping[str, str]) -> list[str]:

@@ -66,6 +66,9 @@ def _shared_options(parser: argparse.ArgumentParser) -> None:
         "--frames", type=parse_frames, metavar="N", help="number of training frames of your agents, such as 200M"
     )
     parser.add_argument(
+        "--mix-protocols", action="store_true", help="accept runs of different or changed Atari protocols"
+    )
+    parser.add_argument(
         "--replicates",
         type=_integer("--replicates", 0),
         default=2000,
@@ -130,7 +133,7 @@ def _judge(argv: list[str]) -> int:
         raise UserError("no input given: give a file of scores, paper or figures. See gdi scores --help.")
     check_reference_name(options.reference)
     against = choose_agents(options.against, options.reference)
-    loaded = load_agents(options.files, options.frames)
+    loaded = load_agents(options.files, options.frames, mix_protocols=options.mix_protocols)
     how = Bootstrap(options.replicates, options.confidence, options.seed)
     report = judge(loaded.agents, against, options.reference, how, options.common)
     tables = report_tables(report)
@@ -216,7 +219,7 @@ def _figures(argv: list[str]) -> int:
         raise UserError(f"unknown part {options.only!r} for --only. Choose from all, static, page.")
     check_reference_name(options.reference)
     against = choose_agents(options.against, options.reference)
-    loaded = load_agents(options.files, options.frames)
+    loaded = load_agents(options.files, options.frames, mix_protocols=options.mix_protocols)
     mine = loaded.agents
     if not mine and not against:
         raise UserError("nothing to draw: give a file, or drop --against none.")

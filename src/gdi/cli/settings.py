@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
 from typing import Any
 
@@ -43,13 +45,39 @@ SHORT_NAMES = {short.option: option_name(short.section, short.field) for short i
 # Options of fields that moved to another section: old name -> current name.
 RENAMED = {option_name(old): option_name(new) for old, new in MOVED.items()}
 
-# Names that other programs give to our options. They are suggested, not accepted.
+# Names that other programs give to our options. They are suggested, not accepted. If there are several options, the
+# first one that the run has is suggested.
 SYNONYMS = {
-    "--environment": "--env",
-    "--env-id": "--env",
-    "--max-steps": "--steps",
-    "--gamma": "--learner.discount",
+    "--environment": ("--env",),
+    "--env-id": ("--env",),
+    "--max-steps": ("--steps",),
+    "--log-dir": ("--run-dir",),
+    "--tensorboard-log": ("--run-dir",),
+    "--gamma": ("--learner.discount",),
+    "--clip-range": ("--learner.clip",),
+    "--clip-range-vf": ("--learner.value-clip",),
+    "--vf-coef": ("--learner.value-loss-scale", "--learner.v-loss-scale"),
+    "--target-update-interval": ("--learner.target-period-updates",),
+    "--ent-coef": ("--index-space.entropy-cost.fixed-value",),
+    "--epsilon": ("--controller.end", "--index-space.epsilon.fixed-value"),
+    "--exploration-initial-eps": ("--controller.start",),
+    "--exploration-final-eps": ("--controller.end",),
+    "--max-grad-norm": ("--optimizer.clip-norm",),
+    "--n-steps": ("--learner.n-steps", "--data.sequence-steps"),
+    "--n-epochs": ("--data.replay",),
+    "--buffer-size": ("--data.capacity-transitions",),
+    "--learning-starts": ("--data.learn-start-transitions",),
+    "--train-freq": ("--data.period-transitions",),
+    "--gradient-steps": ("--data.updates",),
+    "--eval-freq": ("--evaluation.every-steps",),
+    "--n-eval-episodes": ("--evaluation.episodes",),
 }
+
+
+def synonyms(known: Collection[str]) -> dict[str, str]:
+    """Return the option of this run for each name of other programs that has one."""
+    found = {name: next((option for option in ours if option in known), None) for name, ours in SYNONYMS.items()}
+    return {name: option for name, option in found.items() if option is not None}
 
 
 def with_dashes(words: list[str]) -> list[str]:
@@ -68,6 +96,20 @@ def full_names(words: list[str]) -> list[str]:
     return ["".join((names.get(name, name), equals, value)) for name, equals, value in parts]
 
 
+@contextmanager
+def as_typed(words: list[str]) -> Iterator[None]:
+    """Let a UserError name an option as the user typed it: --lr, not --optimizer.learning-rate."""
+    typed = {word.partition("=")[0] for word in with_dashes(words)}
+    try:
+        yield
+    except UserError as error:
+        message = str(error)
+        for short, full in {**SHORT_NAMES, "--total-timesteps": "--steps"}.items():
+            if short in typed:
+                message = re.sub(rf"{re.escape(full)}(?![\w.-])", short, message)
+        raise UserError(message) from None
+
+
 def make_sections(config: Config) -> Any:
     """Return the sections of a config as one dataclass of their concrete kinds, for the options of those only.
 
@@ -82,6 +124,8 @@ def setting_options(section: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the name of every option that changes a field of this dataclass, also of those inside it."""
     for f in fields(section):
         value, here = getattr(section, f.name), (*path, f.name)
+        if not f.compare:
+            continue
         if is_dataclass(value):
             yield from setting_options(value, here)
         else:
@@ -117,7 +161,7 @@ def _take_option(words: list[str], option: str, prog: str) -> str | None:
             del words[i]
             return value
         if i + 1 == len(words):
-            raise UserError(f"{option} needs a value. See {prog} --help.")
+            raise UserError(f"{option} needs a value. See {prog} --help-all.")
         value = words[i + 1]
         del words[i : i + 2]
         return value

@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-import shlex
-import shutil
 import sys
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from gdi.cli.help import HelpFormatter, add_help_options, add_short_options, print_help, wants_help, without_help
+from gdi.cli.outcome import PatientConsole, print_outcome, resume_command
 from gdi.cli.parsing import JSON_HELP, OneLineParser, parse_fields, unknown_argument, whole_number
+from gdi.cli.refusals import refuse_environment, refuse_other_kind, refuse_placement, refuse_unfit_learner
 from gdi.cli.settings import (
-    PLACEMENT,
     RENAMED,
     SHORT_NAMES,
-    SYNONYMS,
+    as_typed,
     choose_kinds,
     full_names,
     make_sections,
-    option_name,
     setting_options,
+    synonyms,
     with_dashes,
 )
+from gdi.cli.start import starting_config
 from gdi.config import SECTIONS, Config, validate
-from gdi.envs.names import canonical_env_id
-from gdi.errors import UserError, fold
-from gdi.placement import PlacementConfig, validate_placement
-from gdi.presets import PRESETS, SCALES, make_config
-from gdi.scores.games import find_game
+from gdi.errors import UserError
+from gdi.placement import PlacementConfig
+from gdi.presets import DEFAULT_PRESET, PRESETS, SCALES, make_config
 
 PROG = "gdi train"
-DEFAULT_PRESET = "gdi-i3"
 DESCRIPTION = """\
 Train an agent on an environment. PRESET is the agent: {presets} (default: {default}).
 
@@ -138,28 +134,6 @@ def split_preset(argv: list[str]) -> tuple[str | None, list[str]]:
     return None, argv
 
 
-def refuse_environment(word: str) -> None:
-    """Raise a UserError if a word that should be a preset is an environment or a run folder."""
-    if (env_id := find_environment(word)) is not None:
-        raise UserError(f"{word} is an environment, not a preset: use --env {env_id}.")
-    if Path(word).is_dir():
-        raise UserError(f"{word} is a folder, not a preset: use --run-dir {word} --resume to continue the run in it.")
-
-
-def find_environment(word: str) -> str | None:
-    """Return the environment that a word names, or None. ``cartpole`` names the newest CartPole."""
-    if find_game(word) is not None or re.search(r"\w:\w|-v\d+$", word) or re.match("(minatar|ale|toy)/", word, re.I):
-        return word
-    import gymnasium  # not at the top, because it is needed for this message only
-
-    versions = {
-        spec.version or 0: env_id
-        for env_id, spec in gymnasium.registry.items()
-        if spec.namespace is None and fold(spec.name) == fold(word)
-    }
-    return versions[max(versions)] if versions else None
-
-
 def parse(argv: list[str], prog: str = PROG) -> TrainArguments:
     """Parse the command line into a valid config and where to run it, or raise UserError."""
     parser = make_parser()
@@ -169,41 +143,18 @@ def parse(argv: list[str], prog: str = PROG) -> TrainArguments:
     args, rest = parser.parse_known_args(options)
     if any(word.partition("=")[0] == "--env.id" for word in rest):
         raise UserError("--env.id is not an option: name the environment with --env, because the scale depends on it.")
-    stored = None
-    if args.resume:
-        if args.run_dir is None:
-            raise UserError("--resume needs a run to continue: add --run-dir with its folder.")
-        if args.run_dir.is_dir() and any(args.run_dir.iterdir()):
-            from gdi.runtime.folder import read_config
-
-            stored = validate(read_config(args.run_dir, trust=args.trust))
-    if stored is not None:
-        if preset is not None:
-            make_config(preset)  # reports an unknown name as such, not as a difference
-        config = replace(
-            stored,
-            preset=preset or stored.preset,
-            scale=args.scale or stored.scale,
-            env=replace(stored.env, id=canonical_env_id(args.env) if args.env else stored.env.id),
-            steps=stored.steps if args.steps is None else args.steps,
-            seed=stored.seed if args.seed is None else args.seed,
-        )
-    else:
-        env_id = args.env or ""
-        config = make_config(preset or DEFAULT_PRESET, env_id, scale=args.scale, steps=args.steps, seed=args.seed or 0)
-    config, rest = choose_kinds(config, full_names(rest), prog)
-    sections, unknown = parse_fields(make_sections(config), rest, prog)
-    if unknown:
-        refuse_environment(unknown[0])
-        known = [*parser.option_names(), *SHORT_NAMES, *setting_options(sections)]
-        raise UserError(unknown_argument(unknown[0], prog, known, {**RENAMED, **SYNONYMS}))
-    config = validate(replace(config, **{name: getattr(sections, name) for name in SECTIONS}))
-    if args.runtime == "local":
-        for option, given in (("--ray-address", args.ray_address), ("--placement.…", sections.placement != PLACEMENT)):
-            if given:
-                raise UserError(f"{option} needs --runtime ray: add that, or drop {option}.")
-    else:
-        validate_placement(sections.placement, config)
+    with as_typed(options):
+        config, rest = choose_kinds(starting_config(args, preset), full_names(rest), prog)
+        sections, unknown = parse_fields(make_sections(config), rest, prog)
+        if unknown:
+            refuse_environment(unknown[0])
+            refuse_other_kind(unknown[0], config)
+            known = [*parser.option_names(), *SHORT_NAMES, *setting_options(sections)]
+            raise UserError(unknown_argument(unknown[0], f"{prog} --help-all", known, {**RENAMED, **synonyms(known)}))
+        config = replace(config, **{name: getattr(sections, name) for name in SECTIONS})
+        refuse_unfit_learner(config)
+        validate(config)
+        refuse_placement(args, sections.placement, config)
     address = args.ray_address or ""
     return TrainArguments(config, args.run_dir, args.resume, args.json, args.runtime, address, sections.placement)
 
@@ -218,23 +169,6 @@ def parse_shown(argv: list[str], prog: str = PROG) -> Config:
     return choose_kinds(config, full_names(rest), prog)[0]
 
 
-def resume_command(folder: Path, choice: TrainArguments) -> str:
-    """Return the command that continues the run.
-
-    It repeats where the run was placed, which is not part of the run's config.
-    """
-    words = ["gdi train --run-dir", shlex.quote(str(folder)), "--resume"]
-    if choice.runtime == "ray":
-        words.append("--runtime ray")
-        if choice.ray_address:
-            words.append(f"--ray-address {choice.ray_address}")
-        for field in fields(choice.placement):
-            value, option = getattr(choice.placement, field.name), option_name("placement", field.name)
-            if value != getattr(PLACEMENT, field.name):
-                words.append(option if value is True else f"{option} {value}")
-    return " ".join(words)
-
-
 def run(argv: list[str]) -> int:
     """Train an agent, and print its result."""
     if which := wants_help(argv):
@@ -244,28 +178,33 @@ def run(argv: list[str]) -> int:
     config = choice.config
 
     from gdi.api import train
-    from gdi.errors import DivergenceError
-    from gdi.evaluation import normalized_scores
-    from gdi.report.console import LiveConsole, format_normalized
+    from gdi.errors import DivergenceError, EnvironmentFaultError
+    from gdi.report.console import LiveConsole
     from gdi.runtime.exceptions import StallError
     from gdi.runtime.folder import default_run_dir
+    from gdi.runtime.run_log import FAULTS
 
     folder = choice.run_dir or default_run_dir(config)
     stream = sys.stderr if choice.json else sys.stdout
     again = resume_command(folder, choice)
-    console = LiveConsole(config, stream, folder)
+    console = PatientConsole(LiveConsole(config, stream, folder), config.steps)
     try:
-        result = train(
-            config,
-            folder,
-            resume=choice.resume,
-            console=console,
-            runtime=choice.runtime,
-            placement=choice.placement,
-            ray_address=choice.ray_address,
-        )
+        with as_typed(argv):
+            result = train(
+                config,
+                folder,
+                resume=choice.resume,
+                console=console,
+                runtime=choice.runtime,
+                placement=choice.placement,
+                ray_address=choice.ray_address,
+            )
     except DivergenceError as error:
         print(f"gdi: training diverged: {error} The state is saved in {folder}.", file=sys.stderr)
+        return 1
+    except EnvironmentFaultError as error:
+        told = f"{error}. The run is saved, with the traceback in {folder / FAULTS}. Continue with: {again}"
+        print(f"gdi: stopped: {told}", file=sys.stderr)
         return 1
     except StallError as error:
         print(f"gdi: stopped: {error}", file=sys.stderr)
@@ -277,23 +216,5 @@ def run(argv: list[str]) -> int:
     if choice.json:
         print(json.dumps(result.to_dict()))
         return 0
-    if not result.finished:
-        print(f"Stopped at {result.steps:,} of {config.steps:,} steps. Everything is saved.")
-        print(f"  continue   {again}")
-        return 0
-    assert result.evaluation is not None
-    e = result.evaluation
-    print(
-        f"Done: {result.steps:,} steps in {result.seconds:,.0f} s. Evaluation over {e.episodes} episodes: "
-        f"mean {e.mean:.2f}, median {e.median:.2f}, min {e.min:.4g}, max {e.max:.4g}."
-    )
-    scores = normalized_scores(e)
-    if scores["hns"] is not None:
-        print(f"  {format_normalized(scores)}   protocol {e.protocol}")
-    # After `make demo` gdi is only in .venv/bin.
-    own = "python -m gdi" if sys.argv[0].endswith(".py") else sys.argv[0]
-    gdi = "gdi" if shutil.which("gdi") else own
-    print(f"The run is saved in {folder}. Next:")
-    print(f"  {gdi} evaluate {folder} --episodes 100")
-    print(f"  tensorboard --logdir {folder}/tensorboard    (pip install tensorboard)")
+    print_outcome(result, config, again, was_finished=console.was_finished)
     return 0

@@ -81,7 +81,7 @@ class MultiplicativeWeightsConfig:
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    """Controller that moves one component of λ by a clock: linear in the transitions sampled so far."""
+    """Controller that moves one component of the exploration setting (λ) linearly with the sampled transitions."""
 
     kind: ClassVar[str] = "schedule"
     redraw: ClassVar[str] = "window"
@@ -93,7 +93,7 @@ class ScheduleConfig:
     end: float = 0.1
     """Value of the component at the end."""
     over_steps: int = 1_000_000
-    """Number of transitions from the first value to the last."""
+    """Number of transitions from the start value to the end value."""
     evaluation: float = 0.05
     """Value of the component in evaluations."""
 
@@ -108,7 +108,7 @@ class ScheduleConfig:
             return
         limit = getattr(config.index_space, "limits", {}).get(self.component)
         if limit is not None and max(self.start, self.end, self.evaluation) > limit:
-            yield f"--controller.start, end and evaluation are at most {limit:g} for {self.component}: lower them."
+            yield f"--controller.start, end and evaluation must be at most {limit:g} for {self.component}: lower them."
         if getattr(config.index_space, self.component).search:
             yield (
                 f"--index-space.{self.component.replace('_', '-')}.search needs a controller that searches: "

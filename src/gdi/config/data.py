@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from gdi.config.checks import not_negative, positive
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # A stored row of a sampled replay has about so many steps.
 SLOT_STEPS = 128
+EARLY_START_TRANSITIONS = 1000
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,18 @@ class ExactReplayConfig:
         """
         return self.replay_span_windows + math.ceil(self.batch_size_sequences / num_envs) + 2
 
-    @property
-    def settled_windows(self) -> int:
+    def settled_windows(self, num_envs: int) -> int:
         """Number of windows after which every window brings the same number of updates."""
         return self.replay_span_windows + 2
+
+    @property
+    def slices_per_transition(self) -> float:
+        """Number of slices that are trained per sampled transition."""
+        return self.replay / (self.slice_steps or self.sequence_steps)
+
+    def early_start(self) -> ExactReplayConfig:
+        """Return this config, which trains from the first window on."""
+        return self
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "data", "batch_size_sequences", "sequence_steps", "replay", "replay_span_windows")
@@ -124,9 +133,10 @@ class SampledReplayConfig:
         longest = max(1, SLOT_STEPS // self.sequence_steps)
         return max(1, min(longest, self.capacity_transitions // (8 * num_envs * self.sequence_steps)))
 
-    def num_slots(self, num_envs: int, slot_windows: int) -> int:
-        """Rows of ``slot_windows`` windows that hold the capacity, and one that is being written."""
-        return math.ceil(self.capacity_transitions / (num_envs * self.sequence_steps * slot_windows)) + 1
+    def num_slots(self, num_envs: int, streams: int = 1) -> int:
+        """Slots that hold the capacity in windows of ``num_envs`` columns, and one that each stream is writing."""
+        slot_transitions = num_envs * self.sequence_steps * self.slot_windows(num_envs)
+        return math.ceil(self.capacity_transitions / slot_transitions) + streams
 
     def updates_due(self, transitions: int) -> int:
         """Updates that a run has made after so many transitions: a fixed rational number of them per transition."""
@@ -140,14 +150,18 @@ class SampledReplayConfig:
         """Learner updates of a whole run."""
         return max(1, self.updates_due(steps))
 
-    def held_windows(self, num_envs: int) -> int:
-        """Windows in memory: the slots with the frames before and after each, and the window being written."""
-        return self.num_slots(num_envs, self.slot_windows(num_envs)) * self.slot_windows(num_envs) + 1
+    def settled_windows(self, num_envs: int) -> int:
+        """Windows that hold the learn start even if every second step is a reset, and two more."""
+        return math.ceil(2 * self.learn_start_transitions / (num_envs * self.sequence_steps)) + 2
 
     @property
-    def settled_windows(self) -> int:
-        """Windows after which every later one brings as many updates as the one before, after the learn start."""
-        return 2
+    def slices_per_transition(self) -> float:
+        """Slices that are trained per sampled transition, after the learn start."""
+        return self.batch_size_sequences * self.updates / self.period_transitions
+
+    def early_start(self) -> SampledReplayConfig:
+        """Return the config with a learn start that takes seconds, for measurements of speed."""
+        return replace(self, learn_start_transitions=min(self.learn_start_transitions, EARLY_START_TRANSITIONS))
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "data", "capacity_transitions", "batch_size_sequences", "slice_steps")

@@ -53,7 +53,7 @@ class GDISpace:
 
 @dataclass(frozen=True)
 class EpsilonSpace:
-    """Λ = {ε} of ε-greedy agents (DQN): 0 is the greedy policy, 1 the uniform one."""
+    """The probability of a random action (ε) of ε-greedy agents such as DQN, Λ = {ε}."""
 
     kind: ClassVar[str] = "epsilon"
     labels: ClassVar[Mapping[str, str]] = {"epsilon": "ε"}
@@ -64,7 +64,7 @@ class EpsilonSpace:
 
 @dataclass(frozen=True)
 class SoftmaxSpace:
-    """Λ = {(1/τ, entropy cost)} of agents that act by a softmax (PPO, IMPALA)."""
+    """The inverse temperature and entropy cost of softmax agents such as PPO and IMPALA, Λ = {(1/τ, entropy cost)}."""
 
     kind: ClassVar[str] = "softmax"
     labels: ClassVar[Mapping[str, str]] = {"inverse_tau": "1/τ", "entropy_cost": "c_H"}
@@ -82,7 +82,7 @@ def axes_of(space: Any) -> dict[str, AxisConfig]:
 
 
 def space_problems(space: Any, config: Config) -> Iterator[str]:
-    """The rules of any space, a user's own included. A space needs no ``problems`` of its own."""
+    """Yield the problems of any index space, a user's own included, which needs no ``problems``."""
     if getattr(config.controller, "searches", False) and not any(axis.search for axis in axes_of(space).values()):
         options = ", ".join(f"--index-space.{name.replace('_', '-')}.search" for name in axes_of(space))
         yield f"--controller {config.controller.kind} has nothing to search: add one of {options}."
@@ -90,15 +90,18 @@ def space_problems(space: Any, config: Config) -> Iterator[str]:
         yield from axis_problems(axis, f"index_space.{name}".replace("_", "-"))
         limit = getattr(space, "limits", {}).get(name)
         if limit is not None and max(axis.high, axis.fixed_value) > limit:
-            yield f"--index-space.{name.replace('_', '-')} is at most {limit:g}: lower its high or fixed-value."
+            yield f"--index-space.{name.replace('_', '-')} must be at most {limit:g}: lower its high or fixed-value."
     knobs, names = set(config.learner.knobs), set(axes_of(space))
     if knobs != names:
-        odd = sorted(knobs ^ names)[0]
-        kind = type(config.learner).__name__
-        yield f"the learner {kind} reads {sorted(knobs)}, the index space has {sorted(names)}: {odd!r} is in one only."
+        kind, space_kind = type(config.learner).__name__, type(space).__name__
+        yield (
+            f"the learner {kind} reads {', '.join(sorted(knobs))}, and the index space {space_kind} has "
+            f"{', '.join(sorted(names))}: use an index space with the learner's knobs."
+        )
 
 
 def axis_problems(axis: AxisConfig, section: str) -> Iterator[str]:
+    """Yield the problems of one axis."""
     yield from not_negative(axis, section, "low", "fixed_value")
     yield from positive(axis, section, "block_width")
     extent = axis.high - axis.low

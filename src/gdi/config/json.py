@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass, replace
 from importlib import import_module
 from typing import Any, get_args, get_type_hints
 
@@ -23,7 +23,8 @@ KIND_SECTIONS = ("index_space", "controller", "learner", "optimizer", "data")
 
 def config_to_json(config: Config) -> str:
     """Return the config as JSON, in the current format."""
-    data = asdict(config)
+    data = asdict(replace(config, env=replace(config.env, given=None)))
+    del data["env"]["given"]
     for name in KIND_SECTIONS:
         data[name] = {"kind": kind_of(getattr(config, name)), **data[name]}
     return json.dumps({"format": FORMAT, **data}, indent=2) + "\n"
@@ -105,7 +106,7 @@ def _build(cls: type[Any], data: Any, path: str) -> Any:
     if not isinstance(data, dict):
         raise UserError(f"config.json: {path or 'the file'} must be an object.")
     hints = get_type_hints(cls)
-    known = {f.name for f in fields(cls)}
+    known = {f.name for f in fields(cls) if f.compare}  # the others are objects of one process
     if set(data) != known:
         odd = sorted(set(data) ^ known)
         raise UserError(f"config.json: unknown or missing field {path}{odd[0]}; it was written by another version.")

@@ -1,4 +1,4 @@
-"""Settings of the learner (T): one dataclass per algorithm. A user's own has ``knobs`` and ``build(config)``."""
+"""Settings of the learner (T): one dataclass per algorithm. A user's class has ``knobs`` and ``build(config)``."""
 
 from __future__ import annotations
 

@@ -29,6 +29,9 @@ class NetworkConfig:
     shared_torso: bool = False
     """Share torso and core between the two families of GDI-H, which is cheaper. The paper shares nothing."""
 
+    normalize: bool = False
+    """Shift and scale vectors, and images of less than 36 pixels per side, by their running mean and variance."""
+
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "network", "hidden_units")
         yield from not_negative(self, "network", "lstm_units")

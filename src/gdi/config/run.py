@@ -24,7 +24,7 @@ class EvaluationConfig:
     greedy: bool = False
     """Play the most probable action in evaluations, instead of drawing one from the policy."""
     index: tuple[float, ...] = ()
-    """Exploration setting (λ) of evaluations, one number per component. Empty: the best that the controller knows."""
+    """Exploration setting (λ) of evaluations, one number per component. If empty, the controller chooses."""
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "evaluation", "every_steps", "episodes")
@@ -49,6 +49,8 @@ class RunConfig:
     """Training steps between two checkpoints. The last one is at the end."""
     keep_checkpoints: int = 3
     """Number of newest checkpoints to keep. The one with the best evaluation is kept, too."""
+    save_replay: bool = True
+    """Save the replay's steps in checkpoints. Without them a resumed run first fills its memory again."""
     states_per_stage: int = 1000
     """Number of states to keep from each third of the run, for gdi report --tsne. 0 keeps none."""
     device: str = "auto"

@@ -25,9 +25,13 @@ MOVED = {
 }
 # Fields that came after the first runs of a format, by section and kind, with the value that those runs had.
 LATE_FIELDS: dict[tuple[str, str | None], dict[str, Any]] = {
-    ("run", None): {"precision": "float32", "states_per_stage": 0},
+    ("run", None): {"precision": "float32", "save_replay": True, "states_per_stage": 0},
     ("evaluation", None): {"greedy": False, "index": []},
-    ("network", None): {"activation": "tanh"},
+    ("env", None): {
+        **{"kwargs": (), "wrappers": (), "action_bins": 0, "processes": 0},
+        **{"timeout_seconds": 0.0, "restart_on_error": 0},
+    },
+    ("network", None): {"activation": "tanh", "normalize": False},
     ("optimizer", "adamw"): {"schedule": "linear"},
     ("data", "exact"): {"slice_steps": 0},
 }
@@ -44,7 +48,7 @@ def upgrade(data: Any) -> Any:
     if isinstance(found, int) and found > FORMAT:
         raise UserError(f"config.json has format {found}, and this version of gdi reads up to {FORMAT}: update gdi.")
     if found != 1:
-        raise UserError(f"config.json has format {found!r}, which is none: the file is damaged.")
+        raise UserError(f"config.json has the unknown format {found!r}: the file is damaged.")
     return _with_late_fields(_from_format_1(data))
 
 

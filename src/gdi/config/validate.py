@@ -56,6 +56,8 @@ def check_types(section: Any, prefix: str) -> None:
     hints = get_type_hints(type(section))
     for f in fields(section):
         value, kind, name = getattr(section, f.name), hints[f.name], f"{prefix}{f.name.replace('_', '-')}"
+        if not f.compare:
+            continue  # an object of this process, which is not part of the config's text
         if is_dataclass(value):
             check_types(value, f"{name}.")
         elif any(is_dataclass(member) for member in (kind, *get_args(kind))):

@@ -57,6 +57,8 @@ def differences(old: Config, new: Config) -> Iterator[tuple[str, Any, Any]]:
 
     def walk(a: Any, b: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
         for f in fields(a):
+            if not f.compare:
+                continue
             left, right = getattr(a, f.name), getattr(b, f.name)
             if is_dataclass(left) and type(left) is type(right):
                 yield from walk(left, right, f"{path}{f.name}.")

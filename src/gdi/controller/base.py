@@ -47,7 +47,7 @@ class Controller(Protocol):
         ...
 
     def observe(self, episodes: list[EpisodeEnd], transitions: int) -> None:
-        """Learn from the episodes that ended while ``transitions`` were sampled, once per iteration (E)."""
+        """Learn from the episodes of an iteration (E), in which ``transitions`` were sampled."""
         ...
 
     def belief(self) -> list[Belief]:

@@ -1,9 +1,9 @@
 """The controller of the paper's theory (asp:2): the KL-regularized multiplicative-weights update.
 
 P ← P·exp(η·L_E)/Z. Assumption 2 needs L_E of every λ, but an episode shows it for one. EXP3's unbiased estimate takes
-its place: the observed return divided by the probability of its block, and 0 elsewhere. Returns are standardized by
-their running mean and deviation. Importance weights are relative to the uniform probability. Therefore η means the same
-in every environment and on every axis.
+its place. It is the observed return divided by the probability of its block, and 0 elsewhere. Returns are standardized
+by their running mean and deviation. Importance weights are relative to the uniform probability. Therefore η means the
+same in every environment and on every axis.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class MultiplicativeWeights:
         return self._space.to_index(np.array(x))
 
     def _standardize(self, episode_return: float) -> float:
-        """Standardize a return by Welford's running moments; the first episode has no spread and counts 0."""
+        """Standardize a return by Welford's running moments; the first episode has no spread and counts as 0."""
         self._episodes += 1
         delta = episode_return - self._mean
         self._mean += delta / self._episodes

@@ -37,7 +37,7 @@ class FixedController:
 
 
 class UniformController:
-    """A controller whose P_Λ is uniform in its coordinates, even for evaluation: it has no better guess."""
+    """A controller whose P_Λ is uniform in its coordinates, also for evaluation, because it has no better guess."""
 
     slots = 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -71,6 +72,25 @@ class Added(Protocol):
     def episode_start(self) -> Array: ...
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where a window comes from: its stream, and the number of its first step there, if known."""
+
+    stream: int = 0
+    first_step: int | None = None
+
+
+ONE_STREAM = Origin()
+
+
+@dataclass(frozen=True)
+class SavedFiles:
+    """The files of a checkpoint that a store wrote: their folder, and the SHA-256 of each by name."""
+
+    folder: Path
+    sha256: dict[str, str]
+
+
 class Replay(Protocol):
     """A schedule of the sequences to train. A draw is in flight until it is reported as learned."""
 
@@ -84,7 +104,7 @@ class Replay(Protocol):
         """Number of draws that are due and not learned."""
         ...
 
-    def add(self, window: Added) -> int:
+    def add(self, window: Added, origin: Origin = ONE_STREAM) -> int:
         """Take a new window; returns its key. Call it only when ``has_room``."""
         ...
 
@@ -111,12 +131,17 @@ class Replay(Protocol):
         """
         ...
 
-    def load_state_dict(self, state: State) -> None: ...
+    def load_state_dict(self, state: State, *, arrays: bool = True) -> None:
+        """Continue the schedule. Without ``arrays`` the stored steps are lost, and the replay begins empty."""
+        ...
 
 
 def collector_state(replay: State, arrays: State) -> State:
-    """Join the states of a replay and of the arrays behind it under the names of a checkpoint, for every runtime."""
-    if "windows" not in replay:
-        return {**replay, **arrays}
+    """Join the states of a replay and of the arrays behind it under the names of a checkpoint, for every runtime.
+
+    Arrays that a store keeps in files of its own, or that are not saved, are not in it.
+    """
+    if "windows" not in replay or "windows" not in arrays:
+        return replay
     kept = {key: {**numbers, **arrays["windows"][key]} for key, numbers in replay["windows"].items()}
     return {**replay, "windows": kept}

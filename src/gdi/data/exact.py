@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from gdi.config import ExactReplayConfig
-from gdi.data.base import Added, Draws
+from gdi.data.base import ONE_STREAM, Added, Draws, Origin
 from gdi.types import Array, State
 
 NO_USES = np.zeros((0, 2), np.int64)
@@ -34,7 +34,7 @@ class ExactReplay:
         self._in_flight: list[Array] = []  # batches returned by ``due``, each [uses, (key, column)] in draw order
         self._finished = False
 
-    def add(self, window: Added) -> int:
+    def add(self, window: Added, origin: Origin = ONE_STREAM) -> int:
         """Take a new window, and schedule every use that falls due at its arrival.
 
         Call it only if ``has_room`` is true, because the replay never drops a use that it scheduled.
@@ -115,10 +115,12 @@ class ExactReplay:
             "windows": {str(key): {"uses_scheduled": uses} for key, uses in self._uses_scheduled.items()},
         }
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, *, arrays: bool = True) -> None:
         self._rng.bit_generator.state = state["rng"]
         self._added = int(state["added"])
         self._finished = bool(state["finished"])
+        if not arrays:
+            return
         self._due, self._in_flight = np.array(state["due"], np.int64).reshape(-1, 2), []
         windows = {int(key): kept for key, kept in sorted(state["windows"].items(), key=lambda item: int(item[0]))}
         self._uses_scheduled = {key: int(kept["uses_scheduled"]) for key, kept in windows.items()}

@@ -13,14 +13,16 @@ from gdi.data.store import Store, WindowStore
 from gdi.seeds import child_seed
 
 
-def make_replay(config: Config) -> Replay:
+def make_replay(config: Config, streams: int = 1) -> Replay:
+    """Return a replay for windows from so many streams, which share the environments."""
     rng = np.random.default_rng(child_seed(config.seed, "collector"))
     if isinstance(config.data, SampledReplayConfig):
-        return SampledReplay(config.data, config.env.num_envs, rng)
+        return SampledReplay(config.data, make_layout(config.data, config.env.num_envs // streams, streams), rng)
     return ExactReplay(config.data, rng)
 
 
-def make_store(config: Config) -> Store:
+def make_store(config: Config, streams: int = 1) -> Store:
     if isinstance(config.data, SampledReplayConfig):
-        return SlotStore(make_layout(config.data, config.env.num_envs), config.data.slice_steps)
+        layout = make_layout(config.data, config.env.num_envs // streams, streams)
+        return SlotStore(layout, config.data.slice_steps)
     return WindowStore(config.data.slice_steps)

@@ -1,7 +1,7 @@
 """Sampled replay: a long memory of steps, from which every update draws slices uniformly.
 
-Memory is a ring of slots. A slot holds a few windows of one stream in a row, so that each frame is stored once. Window
-number k of a run lies at a place that arithmetic knows, so numbers and arrays need no common table.
+Memory is a ring of slots. A slot holds a few windows of one stream in a row, so that each frame is stored once. The key
+of a window says its place by arithmetic, so numbers and arrays need no common table.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gdi.config import SampledReplayConfig
-from gdi.data.base import Added, Draws
+from gdi.data.base import ONE_STREAM, Added, Draws, Origin
 from gdi.types import Array, State
 
 
@@ -28,35 +28,50 @@ class Layout:
     def slot_steps(self) -> int:
         return self.slot_windows * self.window_steps
 
-    def place(self, window: int) -> tuple[int, int]:
+    def numbers(self) -> Array:
+        return np.array([self.num_slots, self.slot_windows, self.window_steps, self.num_envs])
+
+    def place(self, key: int) -> tuple[int, int]:
         """Return the slot of a window and its first row there."""
-        slot, number = divmod(window, self.slot_windows)
-        return slot % self.num_slots, number * self.window_steps
+        number, place = divmod(key, self.slot_windows)
+        return number % self.num_slots, place * self.window_steps
 
 
-def make_layout(config: SampledReplayConfig, num_envs: int) -> Layout:
+@dataclass
+class OpenSlot:
+    """The slot that a stream fills: its number, counted over the whole run, and how far it is."""
+
+    number: int
+    windows: int = 0
+    next_step: int | None = None  # of the stream; None if it is not known
+
+
+def make_layout(config: SampledReplayConfig, num_envs: int, streams: int = 1) -> Layout:
+    """Return the layout for windows of ``num_envs`` columns from so many streams."""
     slot_windows = config.slot_windows(num_envs)
-    return Layout(config.num_slots(num_envs, slot_windows), slot_windows, config.sequence_steps, num_envs)
+    return Layout(config.num_slots(num_envs, streams), slot_windows, config.sequence_steps, num_envs)
 
 
 class SampledReplay:
     """Facts of windows in, uniform draws out: a fixed number of updates per transition."""
 
-    def __init__(self, config: SampledReplayConfig, num_envs: int, rng: np.random.Generator) -> None:
+    def __init__(self, config: SampledReplayConfig, layout: Layout, rng: np.random.Generator) -> None:
         self._config = config
-        self._layout = layout = make_layout(config, num_envs)
+        self._layout = layout
         self._rng = rng
-        self._added = 0  # windows
-        self._transitions = 0
+        self._slots_begun = 0
+        self._open: dict[int, OpenSlot] = {}  # by stream
+        self._transitions = 0  # those that bring updates
+        self._to_fill = 0  # transitions that fill a lost memory again, and bring none
         self._updates = 0  # handed out
         self._in_flight = 0  # batches
-        shape = (layout.num_slots, layout.slot_steps, num_envs)
+        shape = (layout.num_slots, layout.slot_steps, layout.num_envs)
         self._valid = np.zeros(shape, bool)
         self._eligible = np.zeros(shape, bool)  # a slice may begin here
 
-    def add(self, window: Added) -> int:
-        """Take a new window over the oldest one, and return its number."""
-        key = self._added
+    def add(self, window: Added, origin: Origin = ONE_STREAM) -> int:
+        """Take a new window over the oldest ones, and return its key."""
+        key = self._key(origin)
         slot, row = self._layout.place(key)
         if row == 0:
             self._valid[slot] = False
@@ -68,9 +83,28 @@ class SampledReplay:
         last = end - self._config.slice_steps + 1  # a slice that begins later has no bootstrap row yet
         self._eligible[slot] = self._valid[slot]
         self._eligible[slot, max(0, last) :] = False
-        self._added += 1
-        self._transitions += int(window.valid.sum())
+        transitions = int(window.valid.sum())
+        filling = min(transitions, self._to_fill)
+        self._to_fill -= filling
+        self._transitions += transitions - filling
         return key
+
+    def _key(self, origin: Origin) -> int:
+        """Return the key of the next window of a stream: behind its last one, or in a new slot."""
+        slot = self._open.get(origin.stream)
+        if slot is None or not self._continues(slot, origin):
+            slot = self._open[origin.stream] = OpenSlot(self._slots_begun)
+            self._slots_begun += 1
+        key = slot.number * self._layout.slot_windows + slot.windows
+        slot.windows += 1
+        slot.next_step = None if origin.first_step is None else origin.first_step + self._layout.window_steps
+        return key
+
+    def _continues(self, slot: OpenSlot, origin: Origin) -> bool:
+        """Return whether the slot has room, still belongs to the stream, and no window between is missing."""
+        if slot.windows == self._layout.slot_windows or slot.number + self._layout.num_slots < self._slots_begun:
+            return False
+        return slot.next_step is None or origin.first_step is None or slot.next_step == origin.first_step
 
     @property
     def has_room(self) -> bool:
@@ -91,7 +125,7 @@ class SampledReplay:
 
     def _draw(self, count: int) -> tuple[Array, Array, Array]:
         """Return the slots, rows and columns of ``count`` uniform draws with replacement from the eligible starts."""
-        filled = self._eligible[: -(-self._added // self._layout.slot_windows)]
+        filled = self._eligible[: self._slots_begun]
         flat = filled.reshape(-1)
         found, lacking = [], count
         if count and not flat.any():
@@ -116,15 +150,22 @@ class SampledReplay:
         """Batches in flight count as not yet drawn: a run that is resumed draws them again."""
         return {
             "rng": self._rng.bit_generator.state,
-            "added": self._added,
+            "slots_begun": self._slots_begun,
+            "open": {str(stream): [s.number, s.windows, s.next_step] for stream, s in self._open.items()},
             "transitions": self._transitions,
+            "to_fill": self._to_fill,
             "updates": self._updates - self._in_flight,
             "valid": self._valid,
             "eligible": self._eligible,
         }
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, *, arrays: bool = True) -> None:
         self._rng.bit_generator.state = state["rng"]
-        self._added, self._transitions = int(state["added"]), int(state["transitions"])
+        self._transitions, self._to_fill = int(state["transitions"]), int(state.get("to_fill", 0))
         self._updates, self._in_flight = int(state["updates"]), 0
+        if not arrays:
+            self._to_fill = min(self._transitions, self._config.learn_start_transitions)
+            return
+        self._slots_begun = int(state["slots_begun"])
+        self._open = {int(stream): OpenSlot(*numbers) for stream, numbers in state["open"].items()}
         self._valid[:], self._eligible[:] = state["valid"], state["eligible"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 
-from gdi.data.base import Draws
+from gdi.data.base import Draws, SavedFiles
 from gdi.data.sampled import Layout
 from gdi.data.slices import ages, take_slices
+from gdi.data.slot_files import is_slot_name, link_slot, read_slot, slot_name, slot_of, write_slot
 from gdi.types import Array, Batch, State, Window, column_slice, window_from
 
 # Batches of an iteration are gathered together up to this size: one large take is faster than many small ones.
@@ -21,18 +23,22 @@ class SlotStore:
     Row r of a slot is observation r of its stream; ``obs`` has the frames before the first row in front.
     """
 
+    copies = True
+
     def __init__(self, layout: Layout, slice_steps: int) -> None:
         self._layout = layout
         self._slice_steps = slice_steps
         self._arrays: dict[str, Array] = {}
         self._age: Array = np.zeros(0, np.uint8)
         self._context = 0
-        self._added = 0
+        self._filled: dict[int, int] = {}  # windows in each slot, by its number over the whole run
         self._state: Array = np.zeros(0)
         self._gathered: tuple[Draws, Batch] | None = None
 
     def __len__(self) -> int:
-        return min(self._added, self._layout.num_slots * self._layout.slot_windows)
+        """Windows in memory. A slot that is being overwritten still has old ones."""
+        layout = self._layout
+        return sum(w if number < layout.num_slots else layout.slot_windows for number, w in self._filled.items())
 
     @property
     def num_bytes(self) -> int:
@@ -48,6 +54,9 @@ class SlotStore:
         steps, context = self._layout.window_steps, self._context
         if row > 0:  # a stream that begins again: its last step before has no successor
             self._arrays["valid"][slot, row - 1] &= ~window.episode_start[0]
+            # A fault in the first step dropped the rest of the episode, as a truncation of the step before.
+            going_on = self._arrays["valid"][slot, row - 1] & ~self._arrays["terminated"][slot, row - 1]
+            self._arrays["truncated"][slot, row - 1] |= going_on & ~window.valid[0]
         for name, array in window.arrays().items():
             if name == "state":
                 continue
@@ -59,16 +68,26 @@ class SlotStore:
             else:
                 target[row : row + len(array)] = array
         self._age[slot, row : row + steps + 1] = self._ages(window.episode_start, slot, row)
-        self._added = key + 1
+        self._count(key)
+
+    def _count(self, key: int) -> None:
+        number, place = divmod(key, self._layout.slot_windows)
+        self._filled.pop(number - self._layout.num_slots, None)  # the slot that this one overwrites
+        self._filled[number] = place + 1
 
     def _allocate(self, window: Window) -> None:
-        self._context = len(window.obs) - len(window.episode_start)
-        self._state = window.state[:0]
-        rows = self._context + self._layout.slot_steps + 1
-        shape = (self._layout.num_slots, rows, self._layout.num_envs)
+        context = len(window.obs) - len(window.episode_start)
         arrays = {name: array for name, array in window.arrays().items() if name != "state"}
-        self._arrays = {name: np.zeros((*shape, *array.shape[2:]), array.dtype) for name, array in arrays.items()}
-        self._age = np.zeros(shape, np.uint8)
+        shape = (context + self._layout.slot_steps + 1, self._layout.num_envs)
+        like = {name: np.empty((*shape, *array.shape[2:]), array.dtype) for name, array in arrays.items()}
+        self._make_arrays(like, context, window.state[:0])
+
+    def _make_arrays(self, slot: dict[str, Array], context: int, state: Array) -> None:
+        """Make all slots of the shape of one. Memory that is never written is not taken from the machine."""
+        count = self._layout.num_slots
+        self._arrays = {name: np.zeros((count, *array.shape), array.dtype) for name, array in slot.items()}
+        self._age = np.zeros((count, context + self._layout.slot_steps + 1, self._layout.num_envs), np.uint8)
+        self._context, self._state = context, state
 
     def _ages(self, episode_start: Array, slot: int, row: int) -> Array:
         """Return how many frames before each row of a new window belong to its episode."""
@@ -106,14 +125,40 @@ class SlotStore:
         self._gathered = None
 
     def state_dict(self) -> State:
-        if not self._arrays:
-            return {"slots": {}}
-        return {"slots": {**self._arrays, "age": self._age, "state": self._state}, "context": self._context}
+        """Return nothing, because the slots are files of their own."""
+        return {}
 
-    def load_state_dict(self, state: State) -> None:
-        slots = dict(state["slots"])
-        if not slots:
-            return
-        self._added, self._context = int(state["added"]), int(state["context"])
-        self._age, self._state = np.array(slots.pop("age")), np.array(slots.pop("state"))
-        self._arrays = {name: np.array(array) for name, array in slots.items()}
+    def load_state_dict(self, state: State) -> None: ...
+
+    def save(self, folder: Path, before: SavedFiles | None) -> SavedFiles:
+        """Write one file per slot. A slot that has not changed since ``before`` is linked, so it is written once."""
+        digests = {}
+        for number, windows in self._filled.items():
+            name = slot_name(number, windows)
+            if before is not None and name in before.sha256 and link_slot(before, folder, name):
+                digests[name] = before.sha256[name]
+            else:
+                digests[name] = write_slot(folder / name, self._slot(number % self._layout.num_slots))
+        return SavedFiles(folder, digests)
+
+    def _slot(self, slot: int) -> dict[str, Array]:
+        arrays = {name: array[slot] for name, array in self._arrays.items()}
+        return {**arrays, "age": self._age[slot], "state": self._state, "layout": self._layout.numbers()}
+
+    def load(self, saved: SavedFiles) -> bool:
+        """Read the slots; return False if there are none, or if they had another layout."""
+        layout, names = self._layout, sorted(filter(is_slot_name, saved.sha256))
+        for name in names:
+            arrays = read_slot(saved.folder / name)
+            age, state = arrays.pop("age"), arrays.pop("state")
+            if not np.array_equal(arrays.pop("layout"), layout.numbers()):
+                return False
+            if not self._arrays:
+                self._make_arrays(arrays, len(age) - layout.slot_steps - 1, state)
+            number, windows = slot_of(name)
+            slot = number % layout.num_slots
+            for field, array in arrays.items():
+                self._arrays[field][slot] = array
+            self._age[slot] = age
+            self._filled[number] = windows
+        return bool(names)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from gdi.data.base import Draws
+from gdi.data.base import Draws, SavedFiles
 from gdi.data.slices import ages, take_slices
 from gdi.types import Array, Batch, State, Window, column_axis, gather_columns, window_from
 
@@ -32,13 +33,33 @@ class Store(Protocol):
         """Drop all windows but these."""
         ...
 
-    def state_dict(self) -> State: ...
+    @property
+    def copies(self) -> bool:
+        """Whether ``put`` copies the arrays, so that nothing else must hold them."""
+        ...
+
+    def state_dict(self) -> State:
+        """Return the arrays that are part of a checkpoint's state."""
+        ...
 
     def load_state_dict(self, state: State) -> None: ...
+
+    def save(self, folder: Path, before: SavedFiles | None) -> SavedFiles:
+        """Write the arrays that are files of their own into a new checkpoint's folder.
+
+        A file that is already in the checkpoint ``before`` is linked.
+        """
+        ...
+
+    def load(self, saved: SavedFiles) -> bool:
+        """Read the arrays that are files; return False if they are missing or of another layout."""
+        ...
 
 
 class WindowStore:
     """Windows by key, as the actor wrote them; draws are whole columns, or slices of ``slice_steps`` steps."""
+
+    copies = False
 
     def __init__(self, slice_steps: int = 0) -> None:
         self._slice_steps = slice_steps
@@ -79,6 +100,12 @@ class WindowStore:
     def load_state_dict(self, state: State) -> None:
         by_key: Mapping[str, State] = state["windows"]
         self._windows = {int(key): window_from(by_key[key]["arrays"]) for key in sorted(by_key, key=int)}
+
+    def save(self, folder: Path, before: SavedFiles | None) -> SavedFiles:
+        return SavedFiles(folder, {})
+
+    def load(self, saved: SavedFiles) -> bool:
+        return True
 
 
 def join_columns(batches: list[Batch]) -> Batch:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gdi.cores import thread_count
-from gdi.envs.base import EnvSpec, StepResult
+from gdi.envs.base import EnvSpec, StepResult, nothing_beside
 from gdi.envs.protocols import AtariProtocol
 from gdi.scores.games import canonical_game
 from gdi.types import Array, State
@@ -37,6 +37,7 @@ class AtariEnv:
         game, repeat = canonical_game(env_id), protocol.action_repeat
         self.num_envs = num_envs
         self.protocol = protocol
+        self.beside = nothing_beside(num_envs)
         self._env: Any = AtariVectorEnv(
             game,
             num_envs,

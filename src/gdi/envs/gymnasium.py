@@ -1,166 +1,157 @@
-"""Any Gymnasium environment with discrete actions and array observations, by Gymnasium's vector API."""
+"""Any Gymnasium environment whose actions can be numbered, by Gymnasium's vector API."""
 
 from __future__ import annotations
 
-import math
-from importlib import import_module
+from dataclasses import dataclass
 from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium import Space
+from gymnasium.vector import SyncVectorEnv
 
-from gdi.envs import minatar
-from gdi.envs.base import EnvSpec, StepResult
-from gdi.errors import UserError, did_you_mean, install_hint
-from gdi.scores.games import GAMES
+from gdi.config import EnvConfig
+from gdi.envs.actions import Actions
+from gdi.envs.base import Beside, EnvSpec, StepResult, nothing_beside
+from gdi.envs.copies import make_copies
+from gdi.envs.forms import one_line
+from gdi.envs.guard import FAULT, check_finite
+from gdi.envs.pictures import check_pictures, frames_per_second, picture
+from gdi.envs.spaces import MASK, Observations, batch_of_one
+from gdi.errors import EnvironmentFaultError, Fault, UserError
 from gdi.types import Array, State
 
-PICTURES = "rgb_array"  # Gymnasium's render mode
-DEFAULT_FRAMES_PER_SECOND = 30
 
+@dataclass(frozen=True)
+class SpaceReader:
+    """The conversion of single observations and actions, for an agent that plays outside of a vector environment."""
 
-def _make(env_id: str, num_envs: int, max_episode_steps: int, draws: bool = False) -> Any:
-    options: dict[str, Any] = {"max_episode_steps": max_episode_steps} if max_episode_steps else {}
-    if draws:
-        options["render_mode"] = PICTURES
-    module = env_id.partition(":")[0]
-    if ":" in env_id:
-        if not all(name.isidentifier() for name in module.split(".")):
+    env_id: str
+    space: Space[Any]
+    observations: Observations
+    actions: Actions
+    has_mask: bool
+
+    def observe(self, observation: Any, action_mask: Any) -> tuple[Array, Beside]:
+        shape = self.space.shape
+        if shape is not None and np.shape(observation) != shape:
             raise UserError(
-                f"environment {env_id!r}: {module!r} is not a valid module name: write your own environment as "
-                "module:Name-v0."
+                f"an observation must have the shape {shape}, not {np.shape(observation)}: pass one observation of "
+                f"{self.env_id}."
             )
-        try:
-            import_module(module)
-        except ModuleNotFoundError as error:
-            raise UserError(
-                f"environment {env_id!r}: there is no module {error.name!r}: install it, or add its folder to "
-                "PYTHONPATH."
-            ) from None
-        except (ImportError, SyntaxError) as error:
-            raise UserError(f"environment {env_id!r}: {module} cannot be imported: {_one_line(error)}.") from None
-    try:
-        return gymnasium.make_vec(
-            env_id,
-            num_envs=num_envs,
-            vectorization_mode="sync",
-            vector_kwargs={"autoreset_mode": AutoresetMode.NEXT_STEP},
-            **options,
-        )
-    except (gymnasium.error.NameNotFound, gymnasium.error.NamespaceNotFound, gymnasium.error.VersionNotFound):
-        known = [*gymnasium.registry, *minatar.IDS, *GAMES]
-        raise UserError(
-            f"unknown environment {env_id!r}.{did_you_mean(env_id, known)} Write your own environment as "
-            "module:Name-v0."
-        ) from None
-    except (gymnasium.error.Error, ImportError, TypeError, ValueError, OSError) as error:
-        # The constructor of the environment may raise these, for example if a package is missing.
-        raise UserError(f"cannot make environment {env_id!r}: {type(error).__name__}: {_one_line(error)}") from None
+        batch = batch_of_one(self.space, observation)
+        obs, vector = self.observations.convert(batch)
+        raw = self.observations.mask(batch)
+        if raw is None and action_mask is not None:
+            raw = mask_rows(np.asarray(action_mask)[None] if not isinstance(action_mask, tuple) else [action_mask])
+        mask = np.ones((1, self.actions.count if self.has_mask else 0), bool)
+        return obs, Beside(vector, self.actions.mask(raw) if raw is not None and self.has_mask else mask)
+
+    def action(self, number: int) -> Any:
+        own = self.actions.own(np.array([number]))[0]
+        return own.item() if own.ndim == 0 else own
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
-def observation_spec(env_id: str, space: gymnasium.Space[Any]) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
-    """Return the shape and dtype that the network receives.
-
-    Vectors become float32. Images, which have three axes, or two axes of bytes, keep their shape.
-    """
-    if not isinstance(space, gymnasium.spaces.Box):
-        raise UserError(
-            f"{env_id} has {type(space).__name__} observations, but only Box vectors and images are supported: wrap "
-            "it, for example with gymnasium.wrappers.FlattenObservation."
-        )
-    shape = tuple(int(n) for n in space.shape)
-    if not shape or math.prod(shape) == 0:
-        raise UserError(f"{env_id} has empty observations of shape {shape}: wrap it, or fix its observation space.")
-    if len(shape) == 2 and space.dtype == np.uint8:
-        shape = (*shape, 1)  # a gray image
-    if len(shape) != 3:
-        return (math.prod(shape),), np.dtype(np.float32)
-    if 2 * shape[0] < min(shape[1:]):
-        raise UserError(
-            f"{env_id} has images of shape {shape}, channel first, but only (height, width, channel) is supported: "
-            "wrap it with gymnasium.wrappers.TransformObservation."
-        )
-    is_bytes = space.dtype in (np.uint8, np.bool_)
-    return shape, np.dtype(space.dtype if is_bytes else np.float32)
+def mask_rows(raw: Any) -> Array:
+    """Return masks as one array. A mask may also be a tuple with one array per dimension."""
+    rows = np.asarray(raw) if not isinstance(raw, list) else np.empty(0, object)
+    if rows.dtype == object:
+        rows = np.stack([np.concatenate([np.ravel(part) for part in row]) for row in raw])
+    return rows
 
 
 class GymnasiumEnv:
-    """N copies in Gymnasium's SyncVectorEnv, with its next-step reset mode."""
+    """N copies of an environment, or a vector environment, with Gymnasium's next-step reset mode."""
 
-    def __init__(self, env_id: str, num_envs: int, max_episode_steps: int = 0, *, draws: bool = False) -> None:
+    def __init__(self, config: EnvConfig, num_envs: int, *, draws: bool = False) -> None:
         """``draws``: make copies that can be drawn, or raise UserError."""
-        self._env = _make(env_id, num_envs, max_episode_steps)
-        self._id = env_id
+        self._env = make_copies(config, num_envs)
+        self._id = config.id
         if draws:
-            self._check_pictures()
-            self._env = _make(env_id, num_envs, max_episode_steps, draws=True)
-        self.frames_per_second = int(self._env.metadata.get("render_fps") or DEFAULT_FRAMES_PER_SECOND)
-        self.num_envs = num_envs
-        action_space = self._env.single_action_space
-        if not isinstance(action_space, gymnasium.spaces.Discrete):
+            check_pictures(config.id, self._env)
             self._env.close()
-            raise UserError(
-                f"{env_id} has {type(action_space).__name__} actions, but only Discrete actions are supported: use "
-                "another environment, or wrap it."
-            )
+            self._env = make_copies(config, num_envs, draws=True)
+        self.frames_per_second = frames_per_second(self._env)
+        self.guards_copies = isinstance(self._env, SyncVectorEnv)
+        self.num_envs = num_envs
+        self.faults: tuple[Fault, ...] = ()
         try:
-            shape, dtype = observation_spec(env_id, self._env.single_observation_space)
+            space = self._env.single_observation_space
+            self._observations = Observations(self._id, space)
+            self._actions = Actions(self._id, self._env.single_action_space, config.action_bins)
+            has_mask = self._observations.mask_width > 0 or self._tells_masks()
         except UserError:
             self._env.close()
             raise
-        self.spec = EnvSpec(shape, dtype, int(action_space.n), first_action=int(action_space.start))
+        self._nothing = self.beside = nothing_beside(num_envs)
+        self.spec = EnvSpec(
+            self._observations.shape,
+            self._observations.dtype,
+            self._actions.count,
+            vector_width=self._observations.vector_width,
+            has_mask=has_mask,
+            notes=(*self._observations.notes, *self._actions.notes, *(("Actions: masked",) if has_mask else ())),
+            reader=SpaceReader(self._id, space, self._observations, self._actions, has_mask),
+        )
 
-    def _check_pictures(self) -> None:
-        """Close the environment, and raise UserError if it has no pictures."""
-        self._env.close()
-        modes = self._env.metadata.get("render_modes") or ()
-        if PICTURES not in modes:
-            has = f"only {', '.join(modes)}" if modes else "none"
-            raise UserError(
-                f"{self._id} cannot be drawn: it needs the render mode {PICTURES} and has {has}. Add it to the "
-                "environment's metadata and render()."
-            )
-
-    def draw(self, i: int) -> Array:
+    def _tells_masks(self) -> bool:
+        """Return True if the environment tells in ``info`` which actions are valid."""
         try:
-            picture = np.asarray(self._env.envs[i].render())
-        except gymnasium.error.DependencyNotInstalled as error:
-            raise UserError(f"{self._id} cannot be drawn: {_one_line(error)}: {install_hint('video')}.") from None
-        if picture.ndim != 3 or picture.shape[-1] != 3 or picture.dtype != np.uint8:
-            raise UserError(
-                f"{self._id} cannot be drawn: render() returned {picture.dtype} of shape {picture.shape}, not bytes "
-                "of shape (height, width, 3)."
-            )
-        return picture
-
-    def _obs(self, obs: Array) -> Array:
-        self._check_finite("an observation", obs)
-        # SyncVectorEnv returns a copy of its buffer, so a view of it does not change later.
-        return obs.reshape(self.num_envs, *self.spec.observation_shape).astype(self.spec.observation_dtype, copy=False)
-
-    def _check_finite(self, what: str, values: Array) -> None:
-        # One NaN would stay in the controller's estimates and make them useless for the rest of the run.
-        if not np.isfinite(values).all():
-            raise UserError(
-                f"environment {self._id!r} returned {what} that is NaN or infinite: fix the environment, or wrap it."
-            )
+            _, info = self._env.reset(seed=[0] * self.num_envs)
+        except EnvironmentFaultError as error:
+            raise UserError(f"{error}: fix the environment.") from error
+        except Exception as error:  # a vector environment may raise anything
+            what = f"{type(error).__name__}: {one_line(error)}"
+            raise UserError(f"environment {self._id!r} cannot be reset: {what}.") from None
+        return MASK in info
 
     def reset(self, seed: int) -> Array:
         # Each copy gets a child seed, because with Gymnasium's rule (seed + i), runs 1 and 2 would share all but one.
-        seeds = [int(s) for s in np.random.SeedSequence(seed).generate_state(self.num_envs)]
-        obs, _ = self._env.reset(seed=seeds)
-        return self._obs(obs)
+        return self.reset_copies([int(s) for s in np.random.SeedSequence(seed).generate_state(self.num_envs)])
+
+    def reset_copies(self, seeds: list[int]) -> Array:
+        """Restart each copy from its own seed. Return the first observations."""
+        observation, info = self._env.reset(seed=seeds)
+        return self._read(observation, info, np.zeros(self.num_envs, bool))
 
     def step(self, action: Array) -> StepResult:
-        obs, reward, terminated, truncated, _ = self._env.step(action + self.spec.first_action)
-        self._check_finite("a reward", reward)
+        with np.errstate(over="ignore"):  # a number that is too large for float32 becomes infinite
+            observation, reward, terminated, truncated, info = self._env.step(self._actions.own(action))
+            reward = reward.astype(np.float32)
+        self.faults = tuple(fault for fault in info[FAULT] if fault is not None) if FAULT in info else ()
+        check_finite(self._id, "the reward", reward)
+        obs = self._read(observation, info, terminated)
         # Some environments set both flags at once. Termination takes precedence.
-        return StepResult(self._obs(obs), reward.astype(np.float32), terminated, truncated & ~terminated)
+        return StepResult(obs, reward, terminated, truncated & ~terminated)
+
+    def _read(self, observation: Any, info: dict[str, Any], terminated: Array) -> Array:
+        """Return the observations, and take what belongs beside them."""
+        with np.errstate(over="ignore"):
+            obs, vector = self._observations.convert(observation)
+        check_finite(self._id, "the observation", obs)
+        if not (self.spec.vector_width or self.spec.has_mask):
+            return obs
+        check_finite(self._id, "the observation", vector)
+        mask = self._mask(observation, info, terminated) if self.spec.has_mask else self._nothing.action_mask
+        self.beside = Beside(vector, mask)
+        return obs
+
+    def draw(self, i: int) -> Array:
+        return picture(self._id, self._env.envs[i])
+
+    def _mask(self, observation: Any, info: dict[str, Any], terminated: Array) -> Array:
+        """Return the valid actions, [N, actions]. Where none is told, all are valid."""
+        mask = np.ones((self.num_envs, self._actions.count), bool)
+        raw = self._observations.mask(observation)
+        raw = info.get(MASK) if raw is None else raw
+        if raw is not None:
+            told = np.asarray(info.get(f"_{MASK}", np.ones(self.num_envs, bool)))
+            mask[told] = self._actions.mask(mask_rows(raw[told]))
+        none = ~mask.any(axis=1)
+        if (none & ~terminated).any():
+            what = "it allows no action in a state that is not terminal: fix its action_mask."
+            raise EnvironmentFaultError(Fault(self._id, what, "", int(np.flatnonzero(none & ~terminated)[0])))
+        mask[none] = True  # nothing is acted or bootstrapped in a terminal state
+        return mask
 
     def state_dict(self) -> State | None:
         return None  # Gymnasium cannot save an environment

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gdi.envs.base import EnvSpec, StepResult
+from gdi.envs.base import EnvSpec, StepResult, nothing_beside
 from gdi.errors import UserError, did_you_mean
 from gdi.types import Array, State
 
@@ -60,6 +60,7 @@ class MinAtarEnv:
         from minatar import Environment
 
         self.num_envs = num_envs
+        self.beside = nothing_beside(num_envs)
         self._games: list[Any] = [
             Environment(
                 GAMES[match.group(1)],

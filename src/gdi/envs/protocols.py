@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
+from gdi.config import EnvConfig
 from gdi.errors import UserError, did_you_mean
 
 
@@ -71,3 +74,53 @@ def find_protocol(name: str) -> AtariProtocol:
     if name not in PROTOCOLS:
         raise UserError(f"unknown protocol {name!r}.{did_you_mean(name, PROTOCOLS)} Protocols: {', '.join(PROTOCOLS)}.")
     return PROTOCOLS[name]
+
+
+# The settings of a protocol that --env.kwargs may change. A changed protocol has no normalized scores.
+CHANGEABLE: dict[str, type] = {
+    "full_action_space": bool,
+    "life_information": bool,
+    "max_noop_frames": int,
+    "sticky_action_prob": float,
+}
+
+
+def protocol_of(config: EnvConfig) -> AtariProtocol:
+    """Return the protocol of a game's config, with the settings that --env.kwargs changes."""
+    protocol = find_protocol(config.protocol)
+    changed: dict[str, Any] = config.arguments
+    for name, value in changed.items():
+        if name not in CHANGEABLE:
+            raise UserError(
+                f"--env.kwargs {name} is no setting of an Atari protocol.{did_you_mean(name, CHANGEABLE)} Settings: "
+                f"{', '.join(CHANGEABLE)}."
+            )
+        kind = CHANGEABLE[name]
+        if isinstance(value, bool) != (kind is bool) or not isinstance(value, (int, float) if kind is float else kind):
+            raise UserError(f"--env.kwargs {name} must be of type {kind.__name__}, not {value!r}.")
+    changed_protocol = replace(protocol, **changed)
+    if not 0 <= changed_protocol.sticky_action_prob <= 1:
+        raise UserError(
+            f"--env.kwargs sticky_action_prob must be in [0, 1], not {changed_protocol.sticky_action_prob}."
+        )
+    if changed_protocol.max_noop_frames < 0:
+        raise UserError(f"--env.kwargs max_noop_frames must be 0 or more, not {changed_protocol.max_noop_frames}.")
+    return changed_protocol
+
+
+def protocol_changes(config: EnvConfig) -> str:
+    """Return what a run changes in its protocol, such as ``episodes cut at 50 steps``, or an empty string."""
+    return ", ".join(_changes(find_protocol(config.protocol), protocol_of(config), config.max_episode_steps))
+
+
+def _changes(own: AtariProtocol, found: AtariProtocol, max_episode_steps: int) -> Iterator[str]:
+    if found.cut_steps(max_episode_steps) < own.cut_steps(0):
+        yield f"episodes cut at {max_episode_steps} steps"
+    if found.full_action_space != own.full_action_space:
+        yield "minimal actions"
+    if found.sticky_action_prob != own.sticky_action_prob:
+        yield f"sticky actions {found.sticky_action_prob:g}"
+    if found.max_noop_frames != own.max_noop_frames:
+        yield f"at most {found.max_noop_frames} no-ops"
+    if found.life_information != own.life_information:
+        yield "the loss of a life ends an episode"

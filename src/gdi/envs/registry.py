@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from gdi.config import EnvConfig
 from gdi.envs.base import VectorEnv
+from gdi.envs.guard import Guard
 from gdi.envs.names import canonical_env_id, is_atari
 from gdi.errors import UserError
 
 
-def make_env(config: EnvConfig, num_envs: int | None = None, threads: int = 0, *, draws: bool = False) -> VectorEnv:
-    """Make ``num_envs`` copies of the environment (by default as many as the config says).
+def make_env(config: EnvConfig, num_envs: int | None = None, threads: int = 0) -> VectorEnv:
+    """Make ``num_envs`` copies of the environment (by default as many as the config says), with a guard.
 
     Raise UserError if the id names no environment. ``threads`` (0 means all cores) applies to environments that step in
-    their own threads. ``draws`` makes copies that can be drawn (``Drawable``) where that needs a setting.
+    their own threads.
     """
-    count = config.num_envs if num_envs is None else num_envs
+    return Guard(make_unguarded(config, config.num_envs if num_envs is None else num_envs, threads), config)
+
+
+def make_unguarded(config: EnvConfig, count: int, threads: int = 0, *, draws: bool = False) -> VectorEnv:
+    """Make copies without a guard; ``draws`` makes them ``Drawable`` where that needs a setting."""
     if (canonical := canonical_env_id(config.id)) != config.id:
         # Some of these spellings also name ale-py's own environments, which have other defaults.
         raise UserError(f"{config.id} is an Atari game: name it {canonical} and set --env.protocol.")
@@ -29,13 +34,17 @@ def make_env(config: EnvConfig, num_envs: int | None = None, threads: int = 0, *
         return MinAtarEnv(config.id, count, config.max_episode_steps)
     if is_atari(config.id):
         from gdi.envs.atari import AtariEnv
-        from gdi.envs.protocols import find_protocol
+        from gdi.envs.protocols import protocol_of
 
-        return AtariEnv(config.id, count, find_protocol(config.protocol), config.max_episode_steps, threads)
+        return AtariEnv(config.id, count, protocol_of(config), config.max_episode_steps, threads)
     if family == "Toy":
         from gdi.envs.toy import make_toy
 
         return make_toy(config.id, count, config.max_episode_steps)
+    if config.processes and not draws:
+        from gdi.envs.processes import ProcessEnv
+
+        return ProcessEnv(config, count)
     from gdi.envs.gymnasium import GymnasiumEnv
 
-    return GymnasiumEnv(config.id, count, config.max_episode_steps, draws=draws)
+    return GymnasiumEnv(config, count, draws=draws)

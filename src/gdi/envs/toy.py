@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gdi.envs.base import EnvSpec, StepResult
+from gdi.envs.base import EnvSpec, StepResult, nothing_beside
 from gdi.errors import UserError, did_you_mean
 from gdi.types import Array, State
 
@@ -78,6 +78,7 @@ class ToyEnv:
     def __init__(self, rules: Rules, num_envs: int, max_episode_steps: int = 0) -> None:
         self.rules = rules
         self.num_envs = num_envs
+        self.beside = nothing_beside(num_envs)
         self.max_episode_steps = max_episode_steps
         self.spec = EnvSpec((rules.features,), np.dtype(np.float32), rules.num_actions)
         self._clear()

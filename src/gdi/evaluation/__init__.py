@@ -1,6 +1,6 @@
 """Evaluation in separate environments."""
 
 from gdi.evaluation.evaluator import Evaluation, Evaluator
-from gdi.evaluation.normalized import normalized_scores, report_of
+from gdi.evaluation.normalized import WITHHELD, normalized_scores, report_of
 
-__all__ = ["Evaluation", "Evaluator", "normalized_scores", "report_of"]
+__all__ = ["WITHHELD", "Evaluation", "Evaluator", "normalized_scores", "report_of"]

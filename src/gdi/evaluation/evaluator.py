@@ -14,8 +14,9 @@ import torch
 
 from gdi.acting.player import Observed, Player
 from gdi.config import EnvConfig
-from gdi.envs.base import StepResult, VectorEnv
+from gdi.envs.base import StepResult, VectorEnv, newest_faults, replaced
 from gdi.envs.names import is_atari
+from gdi.envs.protocols import protocol_changes
 from gdi.types import Array, Index
 
 # An environment without its own time limit must not hang an evaluation. The limit is 30 minutes of Atari at 15 steps
@@ -42,9 +43,21 @@ class Evaluation:
     length_mean_steps: float
     cut_episodes: int  # episodes that did not end by themselves; their environments play no further episode
     protocol: str = ""  # the Atari protocol, or empty
+    changes: str = ""  # what differs from that protocol, for example that episodes were cut
+    returns: tuple[float, ...] = ()  # of all episodes, in the order in which they ended
+    restarts: int = 0  # environments that failed and were replaced; their episodes were played again
+
+    @property
+    def label(self) -> str:
+        """The rules under which the scores were made."""
+        return f"{self.protocol}, changed: {self.changes}" if self.changes else self.protocol
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Return the summary, without the single returns, and without changes and restarts if there are none."""
+        optional = ("changes", "restarts")
+        values = {name: value for name, value in asdict(self).items() if value or name not in optional}
+        del values["returns"]
+        return values
 
 
 @dataclass
@@ -54,6 +67,7 @@ class Played:
     returns: list[float] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
     cut: int = 0
+    restarts: int = 0
 
 
 def num_envs_for(episodes: int) -> int:
@@ -105,15 +119,18 @@ class Evaluator:
             if stop():
                 return None
             index[start] = next_index[start]
-            action = self._player.act(Observed(obs, start, action, reward, index), generator).action
+            action = self._player.act(Observed(obs, start, action, reward, index, *self._env.beside), generator).action
             step = self._env.step(action)
             obs, reward = step.obs, step.reward
             returns += reward
             lengths += ~resets
-            for i in self._note_ended(step, returns, lengths, quota, played):
+            dropped = replaced(newest_faults(self._env))
+            played.restarts += len(dropped)
+            for i in [*self._note_ended(step, returns, lengths, quota, played), *dropped]:
                 next_index[i] = propose(int(i), rng)
             done = step.terminated | step.truncated
-            returns[done], lengths[done] = 0.0, 0
+            resets[dropped] = True
+            returns[done | resets], lengths[done | resets] = 0.0, 0
             start, resets = resets, done
         return self._summary(played)
 
@@ -146,6 +163,9 @@ class Evaluator:
             length_mean_steps=float(np.mean(played.lengths)),
             cut_episodes=played.cut,
             protocol=self._config.protocol,
+            changes=protocol_changes(self._config) if is_atari(self._config.id) else "",
+            returns=tuple(returns),
+            restarts=played.restarts,
         )
 
     def close(self) -> None:

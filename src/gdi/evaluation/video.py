@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gdi.envs.base import Beside
 from gdi.envs.screen import Screen
 from gdi.errors import UserError, install_hint
 from gdi.types import Array
@@ -39,7 +40,9 @@ class RecordedPlayer(Protocol):
 
     def reset(self) -> None: ...
 
-    def act(self, observation: Array, reward: float = 0.0) -> int: ...
+    def choose(self, obs: Array, beside: Beside, reward: float = 0.0) -> int:
+        """Return the number of an action, which counts from 0; ``obs`` is [1, ...]."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -234,7 +237,7 @@ def play_episode(show: Callable[[Array], None], screen: Screen, player: Recorded
     show(draw(step.frames[0].image, 0.0, 0, text))
     score, length_steps, length_frames = 0.0, 0, 0
     while not (step.terminated or step.truncated):
-        step = screen.step(player.act(step.obs, step.reward))
+        step = screen.step(player.choose(step.obs[None], step.beside, step.reward))
         length_steps += 1
         for image, reward in step.frames:
             score += reward

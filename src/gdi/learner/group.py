@@ -1,4 +1,4 @@
-"""Learners that share every batch: each trains a part, and all apply the sum of the gradients."""
+"""Learners that share every batch. Each trains a part, and all apply the sum of the gradients."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from gdi.cores import set_torch_threads
 from gdi.errors import DivergenceError
 from gdi.learner.group import LearnerGroup
 from gdi.learner.optimizer import Optimizer
-from gdi.networks import AgentNetwork, AgentOutput, Seen
+from gdi.networks import AgentNetwork, AgentOutput, Seen, copy_parameters
 from gdi.networks.frames import stack_frames
 from gdi.types import Array, Batch, Metrics, State, column_slice
 
@@ -60,6 +60,7 @@ class Learner:
 
         If the loss or the gradient is NaN or infinite, the update is skipped and counted, and θ stays unchanged.
         """
+        moments = self._observe(batch) if self._config.network.normalize else {}
         metrics, transitions = self._accumulate_gradient(batch)
         norm = float(self._optimizer.clip())
         metrics["optimizer/gradient_norm"] = norm
@@ -72,15 +73,25 @@ class Learner:
             self._skipped_in_a_row = 0
             self._renew_target()
         else:
+            self.network.load_state_dict(moments, strict=False)
             self._skip(norm, metrics["loss/total"])
             # Report only the count, because one NaN would make the means of a whole log interval NaN.
             metrics = {"learner/skipped": 1.0}
         return metrics
 
+    def _observe(self, batch: Batch) -> dict[str, Tensor]:
+        """Move the running moments of the observations, which belong to θ. Return what they were."""
+        before = {name: value.clone() for name, value in self.network.named_buffers()}
+        first = self._config.data.burn_in_steps
+        seen = Seen(*(x[first:] for x in self._seen(batch)))
+        with torch.no_grad():
+            self.network.observe(seen, self._tensor(batch.valid[first:]))
+        return before
+
     def _renew_target(self) -> None:
         """After k updates the target network is the network of update ⌊k / P⌋ · P."""
         if self._target is not None and self.updates % self._algorithm.target_period_updates == 0:
-            self._target.load_state_dict(self.network.state_dict())
+            copy_parameters(self._target, self.network.state_dict())
 
     def _accumulate_gradient(self, batch: Batch) -> tuple[Metrics, int]:
         """Accumulate the gradient of a batch. Return the metrics and the number of transitions.
@@ -121,7 +132,7 @@ class Learner:
         if first:
             with torch.no_grad():
                 state = self.network(Seen(*(x[:first] for x in seen)), state).state
-        trained = Seen(*(x[first:] for x in seen))
+        trained = Seen(*(x[first:] for x in seen)) if first else seen
         first_only = self._algorithm.rows == "first"
         output = self.network(Seen(*(x[:1] for x in trained)) if first_only else trained, state)
         data = Transitions(
@@ -146,7 +157,7 @@ class Learner:
         return list(gradients), dict(zip(metrics, values, strict=True))
 
     def _bootstrap(self, target: AgentNetwork, data: Transitions, state: Tensor) -> AgentOutput:
-        """What the target network says of each column's bootstrap row, [1, B, ...]."""
+        """Return the target network's output at each column's bootstrap row, [1, B, ...]."""
         row = self._algorithm.bootstrap_row(data)
         if row is None:
             seen = Seen(*(x[-1:] for x in data.seen))
@@ -167,6 +178,8 @@ class Learner:
             previous_action=self._tensor(batch.previous_action),
             previous_reward=self._tensor(batch.previous_reward),
             index=self._tensor(batch.index),
+            vector=self._tensor(batch.vector),
+            action_mask=self._tensor(batch.action_mask),
         )
 
     def _skip(self, norm: float, loss: float) -> None:

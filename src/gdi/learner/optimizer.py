@@ -44,6 +44,9 @@ class Optimizer:
         weights = [p for p in self._named.values() if p.ndim > 1]
         vectors = [p for p in self._named.values() if p.ndim <= 1]
         groups = [{"params": weights, "decays": True}, {"params": vectors, "decays": False}]
+        if not getattr(settings, "weight_decay", 0.0):  # one group takes one kernel call
+            groups = [{"params": weights + vectors, "decays": False}]
+        self._gradients = {name: torch.empty_like(p, requires_grad=False) for name, p in self._named.items()}
         self._rule: torch.optim.Optimizer
         if isinstance(settings, RMSPropConfig):
             self._rule = RMSProp(groups, settings)
@@ -63,12 +66,18 @@ class Optimizer:
 
     def accumulate(self, gradients: list[Tensor | None], *, fresh: bool) -> None:
         """Add gradients, in the order of ``parameters``; ``fresh`` replaces the previous sum."""
-        for parameter, gradient in zip(self._named.values(), gradients, strict=True):
-            if fresh:
-                parameter.grad = None if gradient is None else _match_layout(gradient, parameter)
-            elif gradient is not None:
-                assert parameter.grad is not None  # all chunks pass through the same layers
-                parameter.grad.add_(gradient)
+        there = [
+            (name, gradient) for name, gradient in zip(self._named, gradients, strict=True) if gradient is not None
+        ]
+        sums = [self._gradients[name] for name, _ in there]
+        if fresh:
+            for parameter in self._named.values():
+                parameter.grad = None
+            for name, _ in there:
+                self._named[name].grad = self._gradients[name]
+            torch._foreach_copy_(sums, [gradient for _, gradient in there])
+        else:  # all chunks pass through the same layers
+            torch._foreach_add_(sums, [gradient for _, gradient in there])
 
     def clip(self) -> torch.Tensor:
         """Scale all gradients down to a global norm of at most ``clip_norm``. Return the norm before."""
@@ -103,7 +112,7 @@ class Optimizer:
 
 
 def _match_layout(value: Any, parameter: Tensor) -> Tensor:
-    """Copy a gradient or moment into its parameter's memory layout.
+    """Copy a moment into its parameter's memory layout.
 
     The fused kernel matches elements by memory order, not by index.
     """

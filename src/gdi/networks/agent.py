@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gdi.config import Config
+from gdi.networks.beside import Beside, make_normalizer
 from gdi.networks.core import LstmCore
 from gdi.networks.precision import arithmetic
 from gdi.networks.torsos import make_torso
@@ -23,6 +24,8 @@ class Seen(NamedTuple):
     previous_action: Tensor
     previous_reward: Tensor
     index: Tensor  # type: ignore[assignment]  # [T, B, components of λ], of the episode that obs[t] belongs to
+    vector: Tensor  # [T, B, V], beside an image; V = 0 without one
+    action_mask: Tensor  # [T, B, A] bool, the valid actions; [T, B, 0] if all are
 
 
 class AgentOutput(NamedTuple):
@@ -62,6 +65,7 @@ class Encoder(nn.Module):
         observation_shape: tuple[int, ...],
         num_actions: int,
         core_reward: Callable[[Tensor], Tensor],
+        vector_width: int,
     ) -> None:
         super().__init__()
         network = config.network
@@ -69,6 +73,8 @@ class Encoder(nn.Module):
         self.core_reward = core_reward
         self.precision = config.run.precision
         self.torso = make_torso(network.torso, observation_shape, network.hidden_units, network.activation)
+        self.beside = Beside(network.hidden_units, vector_width) if vector_width else None
+        self.normalizer = make_normalizer(config, observation_shape)
         self.core: LstmCore | None = None
         self.out_features = network.hidden_units
         if network.lstm_units:
@@ -81,10 +87,14 @@ class Encoder(nn.Module):
 
     def forward(self, x: Seen, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the output [T, B, out], the torso's features [T, B, D] and the new state [B, state size]."""
+        if self.normalizer is not None:
+            x = self.normalizer(x)
         with arithmetic(self.precision, x.obs.device):
             # The torso encodes all T · B observations in one call.
             features: Tensor = self.torso(x.obs.flatten(0, 1)).unflatten(0, x.obs.shape[:2])
         features = features.float()
+        if self.beside is not None:
+            features = self.beside(features, x.vector)
         if self.core is None:
             return features, features, state
         inside = (~x.episode_start).unsqueeze(-1)  # the first step of an episode has no previous action or reward
@@ -101,7 +111,12 @@ class AgentNetwork(nn.Module):
     """
 
     def __init__(
-        self, config: Config, architecture: Architecture, observation_shape: tuple[int, ...], num_actions: int
+        self,
+        config: Config,
+        architecture: Architecture,
+        observation_shape: tuple[int, ...],
+        num_actions: int,
+        vector_width: int = 0,
     ) -> None:
         super().__init__()
         network = config.network
@@ -113,7 +128,9 @@ class AgentNetwork(nn.Module):
 
         # Checkpoints and seeded runs depend on this order of construction, which sets the order of the parameters and
         # of their random initial values.
-        encoders = [Encoder(config, observation_shape, num_actions, core_reward(i)) for i in range(num_encoders)]
+        encoders = [
+            Encoder(config, observation_shape, num_actions, core_reward(i), vector_width) for i in range(num_encoders)
+        ]
         for encoder in encoders:
             architecture.initialize_torso(encoder.torso)
         self.state_size = encoders[0].state_size
@@ -128,27 +145,53 @@ class AgentNetwork(nn.Module):
         """Return a zero state, [B, encoders, state size]."""
         return torch.zeros(batch, len(self.encoders), self.state_size)
 
+    def observe(self, seen: Seen, mask: Tensor) -> None:
+        """Let the normalizers take in the masked steps of a batch: mask [T, B]."""
+        for encoder in self.encoders.children():
+            assert isinstance(encoder, Encoder)
+            if encoder.normalizer is not None:
+                encoder.normalizer.observe(seen, mask)
+
     def forward(self, x: Seen, state: Tensor) -> AgentOutput:
         encoded = [encoder(x, state[:, i]) for i, encoder in enumerate(self.encoders)]
         outputs = [output for output, _, _ in encoded]
         if len(outputs) < self.families:
             outputs = outputs * self.families
         by_family = [head(output) for head, output in zip(self.heads, outputs, strict=True)]
-        head = type(by_family[0])(*(torch.stack(field, dim=2) for field in zip(*by_family, strict=True)))
+        head = type(by_family[0])(*(_stack(field, 2) for field in zip(*by_family, strict=True)))
         return AgentOutput(
             head=head,
             features=[features for _, features, _ in encoded],
-            state=torch.stack([new_state for _, _, new_state in encoded], dim=1),
+            state=_stack([new_state for _, _, new_state in encoded], 1),
         )
 
 
+def _stack(tensors: Sequence[Tensor], dim: int) -> Tensor:
+    """Stack tensors. One alone is a view, which costs no copy."""
+    return torch.stack(list(tensors), dim) if len(tensors) > 1 else tensors[0].unsqueeze(dim)
+
+
+def copy_parameters(network: nn.Module, params: Mapping[str, Tensor]) -> None:
+    """Overwrite a network's parameters and buffers by those of an equal one, at a fraction of the usual cost."""
+    own = network.state_dict()
+    if own.keys() != params.keys():
+        raise KeyError(f"parameters differ: {sorted(own.keys() ^ params.keys())}")
+    with torch.no_grad():
+        torch._foreach_copy_(list(own.values()), [params[name] for name in own])
+
+
 def make_network(
-    config: Config, architecture: Architecture, observation_shape: tuple[int, ...], num_actions: int, seed: int
+    config: Config,
+    architecture: Architecture,
+    observation_shape: tuple[int, ...],
+    num_actions: int,
+    seed: int,
+    vector_width: int = 0,
 ) -> AgentNetwork:
     """Make a network initialized from the seed, without a change to torch's global generator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = AgentNetwork(config, architecture, observation_shape, num_actions)
+        network = AgentNetwork(config, architecture, observation_shape, num_actions, vector_width)
     if config.run.compile:
         for encoder in network.encoders.children():
             assert isinstance(encoder, Encoder)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import platform
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
 
-def arithmetic(precision: str, device: torch.device) -> torch.autocast:
+def arithmetic(precision: str, device: torch.device) -> AbstractContextManager[None]:
     """Return a context in which the layers of a torso compute in this precision, also backward.
 
     Rounded weights are not cached, because each is used once and parallel chunks should share nothing.
     """
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16", cache_enabled=False)
+    if precision == "float32":
+        return nullcontext()
+    return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
 
 
 def torso_dtype(device: torch.device) -> torch.dtype:

@@ -60,6 +60,9 @@ def gdi_i3(scale: str) -> Config:
     """Return GDI-I3: one family of variables, exploration settings λ = (1/τ1, 1/τ2, ε), and a bandit."""
     config = SCALES[scale].apply(Config())
     config = replace(config, learner=LEARNERS[scale], data=DATA[scale], optimizer=OPTIMIZERS[scale])
+    if scale == "classic":
+        # Without it MountainCar's speed, below 0.07, and MiniGrid's kinds of things, bytes up to 10, are hardly seen.
+        config = replace(config, network=replace(config.network, normalize=True))
     if scale in WIDE_SCALES:
         return _axes(config, inverse_tau_1=WIDE_INVERSE_TAU, inverse_tau_2=WIDE_INVERSE_TAU)
     return config

@@ -39,8 +39,9 @@ ATARI = ExactReplayConfig(
 LEARNERS = {
     "paper": PPOConfig(),
     "atari-cpu": PPOConfig(value_loss_scale=0.5),
-    "minatar": PPOConfig(clip=0.2, value_loss_scale=0.5, reward_clip=0.0),
-    "classic": PPOConfig(clip=0.2, discount=0.98, gae_lambda=0.8, value_loss_scale=0.5, reward_clip=0.0),
+    # Stable-Baselines3 weighs (V − target)² by 0.5, so ½(V − target)² has the weight 1.
+    "minatar": PPOConfig(clip=0.2, reward_clip=0.0),
+    "classic": PPOConfig(clip=0.2, discount=0.98, gae_lambda=0.8, reward_clip=0.0),
 }
 DATA = {
     "paper": ATARI,

@@ -11,7 +11,8 @@ from gdi.report.groups import Group, agent_key, agent_labels, group_runs
 from gdi.report.log import clock_series, series
 from gdi.report.runs import Run
 from gdi.scores import runs as scored
-from gdi.scores.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from gdi.scores.style import BLUE, GRAY, GREEN, ORANGE, PURPLE, SKY, STYLES, VERMILION
+from gdi.scores.tables import Cell, Estimate
 
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GRAY)
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -23,6 +24,9 @@ class Look:
 
     color: str
     dash: str
+
+
+PAPERS = {"gdi-i3": Look(STYLES["GDI-I3"].color, "solid"), "gdi-h3": Look(STYLES["GDI-H3"].color, "solid")}
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,18 @@ def make_material(runs: Sequence[Run], baseline: str = "") -> Material:
     """Group the runs, and give every agent its look."""
     groups = group_runs(runs)
     agents = list(dict.fromkeys(group.agent for group in groups))
-    looks = {
-        agent: Look(COLORS[i % len(COLORS)], DASHES[(i + i // len(COLORS)) % len(DASHES)])
-        for i, agent in enumerate(agents)
+    return Material(tuple(runs), tuple(groups), looks_of(agents), baseline)
+
+
+def looks_of(agents: Sequence[str]) -> dict[str, Look]:
+    """Return a look per agent. The paper's two agents have the colors that they have among published scores."""
+    free = [color for color in COLORS if color not in {PAPERS[agent].color for agent in agents if agent in PAPERS}]
+    others = [agent for agent in agents if agent not in PAPERS]
+    found = {
+        agent: Look(free[i % len(free)], DASHES[(i % len(free) + i // len(free)) % len(DASHES)])
+        for i, agent in enumerate(others)
     }
-    return Material(tuple(runs), tuple(groups), looks, baseline)
+    return {agent: PAPERS.get(agent) or found[agent] for agent in agents}
 
 
 def run_label(material: Material, run: Run) -> str:
@@ -84,6 +95,13 @@ def scored_runs(material: Material) -> list[scored.Run]:
         for run in group.runs
         if run.evaluations
     ]
+
+
+def cell_of(found: scored.Estimate) -> Cell:
+    """Return an estimate as a cell of a table."""
+    if np.isnan(found.value):
+        return None
+    return Estimate(found.value, found.low, found.high) if found.has_interval else found.value
 
 
 def thin(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int_]]:

@@ -17,6 +17,7 @@ DASHES: Mapping[str, Any] = {
     "solid": "solid", "dash": (0, (5, 2)), "dot": (0, (1, 1.5)), "dashdot": (0, (5, 2, 1, 2)), "longdash": (0, (9, 3)),
     "longdashdot": (0, (9, 3, 1, 3)),
 }  # fmt: skip
+STEPS = {"vh": "steps-pre", "hv": "steps-post"}
 INKS = {"ink": "#1c1e21", "soft": "#5a5f66"}
 BAND = "band"
 
@@ -57,6 +58,9 @@ def draw(view: View, height: int) -> Any:
         _panel(canvas, panel, own, view.layout, name)
         if number < len(titles):
             panel.set_title(titles[number], loc="left", fontsize=10)
+    if "grid" in view.layout:
+        handles = {handle.get_label(): handle for panel in panels for handle in panel.get_legend_handles_labels()[0]}
+        canvas.legend(handles=list(handles.values()), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     return canvas
 
 
@@ -77,6 +81,8 @@ def _panel(canvas: Any, panel: Any, traces: Sequence[Mapping[str, Any]], layout:
         panel.set_axis_off()
     for which, key in (("x", f"xaxis{name[0][1:]}"), ("y", f"yaxis{name[1][1:]}")):
         _axis(panel, which, layout.get(key, {}))
+    if not any(trace.get("type") == "heatmap" for trace in traces):
+        panel.grid(True, color="#dddddd", linewidth=0.6)
     panel.spines[["top", "right"]].set_visible(False)
     handles, labels = panel.get_legend_handles_labels()
     if labels and "grid" not in layout:
@@ -97,6 +103,7 @@ def _line(panel: Any, trace: Mapping[str, Any]) -> None:
         style |= {"linestyle": "none", "marker": "o", "markersize": look.get("size", 8) * 0.6}
     else:
         style |= {"linestyle": DASHES[look.get("dash", "solid")], "linewidth": look.get("width", 2) * 0.8}
+        style |= {"drawstyle": STEPS.get(look.get("shape"), "default")}
     for which in ("error_x", "error_y"):
         if (error := trace.get(which)) is not None:
             high = _floats(error["array"])
@@ -136,7 +143,6 @@ def _axis(panel: Any, which: str, axis: Mapping[str, Any]) -> None:
         getattr(panel, f"set_{which}lim")(min(low, 0.0), max(high, 0.0))
     if axis.get("autorange") == "reversed":
         getattr(panel, f"invert_{which}axis")()
-    panel.grid(True, color="#dddddd", linewidth=0.6)
 
 
 def _floats(values: Sequence[Any]) -> list[float]:

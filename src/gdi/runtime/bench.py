@@ -1,8 +1,11 @@
 """Measures how fast a configuration trains, where the time goes, and how far that is from two limits.
 
-The ceiling passes every acted step forward through the network, and every trained step forward and backward. It uses
-prepared inputs. It has no environment, frame stacking, policy, losses, optimizer or log. The reachable speed is lower,
-because it also steps the environments by random actions, and still does nothing else.
+The ceiling passes every acted step forward through the network, and every trained row forward and backward. With a
+target network it also passes one row per slice forward through that. It uses prepared inputs. It has no environment,
+frame stacking, policy, losses, optimizer or log. The reachable speed is lower, because it also steps the environments
+by random actions, and still does nothing else.
+
+A sampled replay begins to learn after 1,000 transitions at the latest, so that the warm-up takes seconds.
 
 Both run in the same process with the same threads, interleaved with the training that they are compared with. A machine
 that slows down for a while therefore slows down all three.
@@ -22,6 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gdi.algorithms import make_algorithm
 from gdi.config import Config
 from gdi.cores import set_torch_threads, thread_count
 from gdi.envs import EnvSpec, make_env
@@ -52,7 +56,7 @@ class BenchResult:
 
 def bench(config: Config, seconds: float, rounds: int = 5) -> BenchResult:
     """Measure training and its two limits in turns, each for about ``seconds``, over ``rounds`` rounds."""
-    config = replace(config, steps=NO_STEP_LIMIT)
+    config = replace(config, steps=NO_STEP_LIMIT, data=config.data.early_start())
     system = build(config)
     try:
         return _bench(system, seconds / rounds, rounds)
@@ -64,7 +68,7 @@ def _bench(system: LocalSystem, seconds: float, rounds: int) -> BenchResult:
     config, parts = system.config, system.parts
     iterations = system.iterate(NO_STEP_LIMIT)
     # Warm up until each window is trained as often as all later ones.
-    for _ in range(config.data.settled_windows):
+    for _ in range(config.data.settled_windows(config.env.num_envs)):
         next(iterations)
     ours: list[float] = []
     ceiling: list[float] = []
@@ -146,7 +150,10 @@ def bare_window(
     def prepared(steps: int, batch: int) -> tuple[Seen, Tensor]:
         return _prepared(network, spec, num_components, steps, batch)
 
-    acted, trained = prepared(1, num_envs), prepared(data.sequence_steps + 1, chunk)
+    algorithm = make_algorithm(config)
+    rows = 1 if algorithm.rows == "first" else (data.slice_steps or data.sequence_steps) + 1
+    acted, trained = prepared(1, num_envs), prepared(rows, chunk)
+    bootstrap = prepared(1, chunk) if algorithm.target_period_updates else None
     burnt = prepared(data.burn_in_steps, chunk) if data.burn_in_steps else None
     parameters = list(network.parameters())
     # The remaining fraction of a chunk carries over to a later window.
@@ -162,6 +169,9 @@ def bare_window(
         if burnt is not None:
             with torch.no_grad():
                 network(*burnt)
+        if bootstrap is not None:
+            with torch.no_grad():
+                network(*bootstrap)  # the target network has the same layers
         outputs = list(network(*trained).head)
         torch.autograd.grad(outputs, parameters, [torch.ones_like(output) for output in outputs], allow_unused=True)
 
@@ -172,7 +182,7 @@ def bare_window(
 
         def window(beside: Callable[[], None]) -> None:
             nonlocal owed
-            owed += data.trained_transitions(num_envs) / chunk
+            owed += num_envs * data.sequence_steps * data.slices_per_transition / chunk
             now, owed = int(owed), owed - int(owed)
             acting = actor.submit(act, beside) if config.run.overlap else None
             list((workers.map if workers_wanted > 1 else map)(train, range(now)))
@@ -193,5 +203,7 @@ def _prepared(network: AgentNetwork, spec: EnvSpec, num_components: int, steps: 
         torch.zeros(steps, batch, dtype=torch.int64),
         torch.zeros(steps, batch),
         torch.zeros(steps, batch, num_components),
+        torch.zeros(steps, batch, spec.vector_width),
+        torch.zeros(steps, batch, 0, dtype=torch.bool),
     )
     return Seen(*(x.to(device) for x in seen)), network.initial_state(batch).to(device)

@@ -1,7 +1,8 @@
 """Checkpoints: atomic, checksummed, and read without executing anything.
 
 A checkpoint is a folder ``step-<steps>-update-<updates>``. ``tensors.safetensors`` holds all arrays, ``state.json`` the
-rest with references to the arrays, and ``manifest.json`` the SHA-256 of both.
+rest with references to the arrays, and ``manifest.json`` the SHA-256 of both. A sampled replay adds a file per slot,
+which later checkpoints link. The manifest has their SHA-256 as well.
 
 The folder is written under another name, synced to disk and renamed, so a folder under its final name is complete.
 ``best.json`` names the checkpoint with the best evaluation.
@@ -22,12 +23,16 @@ import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from gdi.data import SavedFiles
+from gdi.data.slot_files import is_slot_name
 from gdi.errors import UserError
 from gdi.runtime.upgrade import FORMAT, upgrade_state
 from gdi.types import State
 
 TENSORS, STATE, MANIFEST, BEST = "tensors.safetensors", "state.json", "manifest.json", "best.json"
 REFERENCE = "__tensor__"
+# save_replay(folder, before) writes the replay's files into a folder, or links those of an earlier checkpoint.
+SaveReplay = Callable[[Path, "SavedFiles | None"], SavedFiles]
 
 
 class CorruptCheckpointError(Exception):
@@ -81,8 +86,8 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def write_checkpoint(folder: Path, state: State) -> None:
-    """Write ``folder``, which must not exist, completely or not at all."""
+def write_checkpoint(folder: Path, state: State, save_files: Callable[[Path], SavedFiles] | None = None) -> None:
+    """Write ``folder``, which must not exist, completely or not at all; ``save_files`` adds those of the replay."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -90,7 +95,8 @@ def write_checkpoint(folder: Path, state: State) -> None:
     skeleton = flatten(state, "", tensors)
     save_file(tensors, part / TENSORS)
     (part / STATE).write_text(json.dumps(skeleton))
-    digests = {name: _digest(part / name) for name in (TENSORS, STATE)}
+    files = {} if save_files is None else save_files(part).sha256
+    digests = {**{name: _digest(part / name) for name in (TENSORS, STATE)}, **files}
     (part / MANIFEST).write_text(json.dumps({"format": FORMAT, "sha256": digests}, indent=2))
     for name in (TENSORS, STATE, MANIFEST):
         _sync(part / name)
@@ -99,8 +105,17 @@ def write_checkpoint(folder: Path, state: State) -> None:
     _sync(folder.parent)
 
 
-def read_checkpoint(folder: Path) -> State:
-    """Return the state after checking both digests; CorruptCheckpointError says what is wrong."""
+def replay_files(folder: Path) -> SavedFiles:
+    """Return the files of the replay in a complete checkpoint."""
+    digests: dict[str, str] = json.loads((folder / MANIFEST).read_text())["sha256"]
+    return SavedFiles(folder, {name: digest for name, digest in digests.items() if is_slot_name(name)})
+
+
+def read_checkpoint(folder: Path, *, replay: bool = True) -> State:
+    """Return the state after checking all digests; CorruptCheckpointError says what is wrong.
+
+    An agent needs no replay: without ``replay`` its files are not read.
+    """
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         found = manifest.get("format")
@@ -109,7 +124,9 @@ def read_checkpoint(folder: Path) -> State:
         if found > FORMAT:
             raise UserError(f"{folder} has format {found}, and this version of gdi reads up to {FORMAT}: update gdi.")
         for name, digest in manifest["sha256"].items():
-            if name not in (TENSORS, STATE) or _digest(folder / name) != digest:
+            if is_slot_name(name) and not replay:
+                continue
+            if not (name in (TENSORS, STATE) or is_slot_name(name)) or _digest(folder / name) != digest:
                 raise CorruptCheckpointError(f"{name} does not match its checksum")
         skeleton = json.loads((folder / STATE).read_text())
         state = upgrade_state(unflatten(skeleton, load_file(folder / TENSORS)), found)
@@ -129,15 +146,21 @@ class CheckpointStore:
         self._keep = keep
         self._warn = warn
         self.protected: Path | None = None  # kept even if it is old, because it is being evaluated
+        self.replay: SavedFiles | None = None  # the replay's files in the checkpoint that was read or written last
 
     def _all(self) -> list[Path]:
         """Return all checkpoints, the newest last."""
         return sorted(path for path in self._folder.glob("step-*") if path.is_dir())
 
-    def save(self, steps: int, updates: int, state: State, *, best: bool = False) -> Path:
+    def save(
+        self, steps: int, updates: int, state: State, *, best: bool = False, save_replay: SaveReplay | None = None
+    ) -> Path:
+        """Write a checkpoint and remove old ones; ``save_replay`` writes or links the replay's files."""
         path = self._new_folder(f"step-{steps:012d}-update-{updates:09d}")
         self._remove_partial()
-        write_checkpoint(path, state)
+        before = self.replay
+        write_checkpoint(path, state, None if save_replay is None else lambda part: save_replay(part, before))
+        self.replay = replay_files(path)
         if best:
             self.mark_best(path)
         best_name = self._best_name()
@@ -180,12 +203,14 @@ class CheckpointStore:
             return None
         return str(name)
 
-    def newest(self) -> State | None:
+    def newest(self, *, replay: bool = True) -> State | None:
         """Return the newest complete checkpoint, or None if there never was one; warn about damaged ones."""
         found = self._all()
         for path in reversed(found):
             try:
-                return read_checkpoint(path)
+                state = read_checkpoint(path, replay=replay)
+                self.replay = replay_files(path)
+                return state
             except CorruptCheckpointError as error:
                 self._warn(f"checkpoint {path.name} is damaged ({error}): trying the previous one.")
         if found:
@@ -198,6 +223,6 @@ class CheckpointStore:
         if name is None:
             raise UserError(f"{self._folder} has no best checkpoint yet: no evaluation has finished.")
         try:
-            return read_checkpoint(self._folder / name)
+            return read_checkpoint(self._folder / name, replay=False)
         except CorruptCheckpointError as error:
             raise UserError(f"the best checkpoint {self._folder / name} is damaged: {error}.") from None

@@ -15,8 +15,8 @@ class Sink(Protocol):
     def event(self, event: Event) -> None:
         """Handle an event.
 
-        ``event["kind"]`` is start, train, evaluation, checkpoint, notice or progress. The other keys depend on the
-        kind.
+        ``event["kind"]`` is start, train, evaluation, checkpoint, notice, fault or progress. The other keys depend on
+        the kind.
         """
         ...
 

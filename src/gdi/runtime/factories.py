@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from gdi.acting.actor import Actor
@@ -18,6 +19,7 @@ from gdi.clock import Clock
 from gdi.config import Config, ExactReplayConfig
 from gdi.cores import set_torch_threads, thread_count
 from gdi.envs import EnvSpec, make_env
+from gdi.envs.names import is_builtin
 from gdi.errors import UserError
 from gdi.evaluation import Evaluator
 from gdi.evaluation.evaluator import num_envs_for
@@ -50,7 +52,7 @@ def configure_process(threads: int) -> int:
 def make_player(config: Config, spec: EnvSpec, num_envs: int, device: torch.device, *, greedy: bool = False) -> Player:
     """Return a player whose network parameters (θ) are overwritten before use."""
     algorithm = make_algorithm(config)
-    network = make_network(config, algorithm, spec.observation_shape, spec.num_actions, 0)
+    network = make_network(config, algorithm, spec.observation_shape, spec.num_actions, 0, spec.vector_width)
     return Player(algorithm, network, num_envs, spec, device, greedy=greedy)
 
 
@@ -63,20 +65,30 @@ def make_learner(
     fit in this machine's memory raises UserError before anything large is allocated. Only one copy of the environment
     and the network exist at that point.
     """
-    probe = make_env(config.env, 1)
-    spec = probe.spec
-    probe.close()
+    spec = probe(config)
     algorithm = make_algorithm(config)
     seed = child_seed(config.seed, "network")
     try:
-        network = make_network(config, algorithm, spec.observation_shape, spec.num_actions, seed)
+        network = make_network(config, algorithm, spec.observation_shape, spec.num_actions, seed, spec.vector_width)
     except RuntimeError as error:
         if "alloc" not in str(error):  # torch has no separate error for this
             raise
         raise UserError("this network does not fit in memory: lower --network.hidden-units or lstm-units.") from None
-    plan = plan_memory(config, spec, network)
+    plan = plan_memory(config, spec, network, 1 if group is None else group.size)
     check_fits(plan, available_memory_bytes())
     return Learner(network, algorithm, config, device, plan.chunk_sequences, group), spec, plan
+
+
+def probe(config: Config) -> EnvSpec:
+    """Return the spec of the environment after its first reset and step, which Gymnasium's checker looks at."""
+    env = make_env(config.env, 1)
+    try:
+        if not is_builtin(config.env.id):
+            env.reset(0)
+            env.step(np.zeros(1, np.int64))
+        return env.spec
+    finally:
+        env.close()
 
 
 def make_actor(

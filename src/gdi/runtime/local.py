@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
-from gdi.acting.actor import Actor
+from gdi.acting.actor import Actor, Mark
 from gdi.acting.parameters import ParameterServer
 from gdi.clock import Clock
 from gdi.config import Config
 from gdi.controller import Controller, make_controller
 from gdi.cores import set_torch_threads
-from gdi.data import Draws, Replay, Store, collector_state, make_replay, make_store
+from gdi.data import Draws, Origin, Replay, SavedFiles, Store, collector_state, make_replay, make_store
 from gdi.envs import EnvSpec
+from gdi.errors import EnvironmentFaultError
 from gdi.evaluation import Evaluation, Evaluator
-from gdi.iteration import NOTHING, Improved, Iteration, Published, Sampled, ended, improve, iterate, reweight, sample
+from gdi.iteration import Improved, Iteration, Published, Sampled, ended, improve, iterate, reweight, sample
 from gdi.learner import Learner
 from gdi.networks.precision import precision_warning
 from gdi.runtime.factories import configure_process, make_actor, make_evaluator, make_learner, resolve_device
 from gdi.runtime.memory_plan import MemoryPlan
-from gdi.runtime.metrics import collector_metrics, controller_metrics
+from gdi.runtime.metrics import controller_metrics, held_metrics
 from gdi.runtime.run import EvaluationPoll
 from gdi.runtime.tree import SystemState, controller_state, resumable_actor_states
 from gdi.types import Batch, State, Window
@@ -42,6 +45,7 @@ class LocalOperators:
     actor_threads: int = 1  # torch threads of an actor that runs in its own thread
     steps: int = 0
     episodes: int = 0
+    _before: tuple[Mark, State] | None = None  # actor and controller before the newest window
 
     def sample(self, max_transitions: int) -> Sampled:
         window, sampled = self.act(max_transitions)
@@ -49,12 +53,28 @@ class LocalOperators:
         return sampled
 
     def act(self, max_transitions: int) -> tuple[Window, Sampled]:
-        """Play one window and return it without storing it."""
-        return sample(self.actor, self.controller.propose, max_transitions)
+        """Play one window and return it without storing it. A fault of an environment leaves no trace of it."""
+        mark = self.actor.mark()
+        self._before = None if mark is None else (mark, deepcopy(self.controller.state_dict()))
+        try:
+            return sample(self.actor, self.controller.propose, max_transitions)
+        except EnvironmentFaultError:
+            self.take_back()
+            raise
+
+    def take_back(self) -> None:
+        """Return actor and controller to where they were before the newest window.
+
+        If the environment cannot be saved, a resumed run plays new episodes anyway.
+        """
+        if self._before is not None:
+            mark, controller = self._before
+            self.actor.rewind(mark)
+            self.controller.load_state_dict(controller)
 
     def add(self, window: Window, sampled: Sampled) -> None:
         """Give a window to the replay, and count it."""
-        self.store.put(self.replay.add(window), window)
+        self.store.put(self.replay.add(window, Origin(first_step=sampled.first_step)), window)
         self.steps += sampled.transitions
         self.episodes += len(sampled.episodes)
 
@@ -83,6 +103,12 @@ class LocalOperators:
         if published is not None:
             self.parameters.push(published.params, published.version)
 
+    def unpublished(self) -> Published | None:
+        """Return the parameters (θ) that wait for the end of a window, because a fault ended it before."""
+        if self.push_every_updates > 1 or self.parameters.version == self.learner.updates:
+            return None
+        return Published(self.learner.parameters(), self.learner.updates)
+
     def reweight(self, sampled: Sampled) -> None:
         reweight(self.controller, sampled)
 
@@ -94,7 +120,7 @@ def train_pending(parts: LocalOperators) -> Iterator[Iteration]:
     """
     improved = parts.improve()
     if improved.batches:
-        yield from ended(NOTHING, improved)
+        yield from ended(None, improved)
 
 
 def iterate_overlapped(parts: LocalOperators, total_steps: int) -> Iterator[Iteration]:
@@ -107,16 +133,23 @@ def iterate_overlapped(parts: LocalOperators, total_steps: int) -> Iterator[Iter
         while parts.steps < total_steps:
             acting = thread.submit(parts.act, total_steps - parts.steps)
             improved = parts.train()
-            window, sampled = acting.result()
+            late = improved.published or parts.unpublished()
+            try:
+                window, sampled = acting.result()
+            except EnvironmentFaultError:
+                if parts.push_every_updates > 1:
+                    parts.publish(improved.published)
+                yield from ended(None, improved)
+                raise
             if improved.diverged is None:
                 parts.add(window, sampled)
-            # Batches are still due, and there is no room for more. A resumed run samples these steps again.
+                parts.reweight(sampled)
             else:
-                parts.episodes += len(sampled.episodes)
-            parts.reweight(sampled)
-            parts.publish(improved.published)
-            yield from ended(sampled, improved)
-    yield from ended(NOTHING, parts.improve(last=True))
+                # Batches are still due, and there is no room for more. A resumed run plays these steps again.
+                parts.take_back()
+            parts.publish(late)
+            yield from ended(sampled if improved.diverged is None else None, improved)
+    yield from ended(None, parts.improve(last=True))
 
 
 @dataclass
@@ -159,7 +192,8 @@ class LocalSystem:
         parts = self.parts
         return {
             "learner/skipped_total": parts.learner.skipped_updates,
-            **collector_metrics(parts.replay, len(parts.store), parts.store.num_bytes),
+            "collector/waiting_sequences": parts.replay.waiting,
+            **held_metrics(parts.store),
             **controller_metrics(parts.controller),
         }
 
@@ -178,7 +212,9 @@ class LocalSystem:
         parts = self.parts
         return SystemState(
             actors={0: parts.actor.state_dict()},
-            collector=collector_state(parts.replay.state_dict(), parts.store.state_dict()),
+            collector=collector_state(
+                parts.replay.state_dict(), parts.store.state_dict() if self.config.run.save_replay else {}
+            ),
             learner=parts.learner.state_dict(),
             parameters=parts.parameters.state_dict(),
             controller=parts.controller.state_dict(),
@@ -187,10 +223,15 @@ class LocalSystem:
             episodes=parts.episodes,
         ).tree()
 
-    def load_state_dict(self, state: State) -> None:
+    def save_replay(self, folder: Path, before: SavedFiles | None) -> SavedFiles:
+        return self.parts.store.save(folder, before)
+
+    def load_state_dict(self, state: State, replay: SavedFiles) -> bool:
         parts = self.parts
-        parts.replay.load_state_dict(state["collector"])
-        parts.store.load_state_dict(state["collector"])
+        has_replay = self.config.run.save_replay and parts.store.load(replay)
+        parts.replay.load_state_dict(state["collector"], arrays=has_replay)
+        if has_replay:
+            parts.store.load_state_dict(state["collector"])
         parts.learner.load_state_dict(state["learner"])
         parts.parameters.load_state_dict(state["parameters"])
         parts.controller.load_state_dict(controller_state(state["controllers"], parts.controller.slots))
@@ -198,6 +239,7 @@ class LocalSystem:
         if 0 in actors:
             parts.actor.load_state_dict(actors[0])
         parts.steps, parts.episodes = int(state["steps"]), int(state["episodes"])
+        return has_replay
 
     def close(self) -> None:
         self.parts.actor.close()

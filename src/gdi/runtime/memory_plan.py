@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gdi.config import Config
+from gdi.config import Config, SampledReplayConfig
+from gdi.data.slots import GATHER_BYTES
 from gdi.envs import EnvSpec
 from gdi.errors import UserError
 from gdi.evaluation.evaluator import num_envs_for
@@ -45,6 +46,7 @@ class MemoryPlan:
 
     bytes_by_purpose: dict[str, int]
     chunk_sequences: int
+    capacity_transitions: int = 0  # of a sampled replay
 
     @property
     def total_bytes(self) -> int:
@@ -56,14 +58,13 @@ class MemoryPlan:
         return f"Memory: at most about {self.total_bytes / GIB:.1f} GiB ({parts}){chunks}"
 
 
-def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryPlan:
+def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork, learners: int = 1) -> MemoryPlan:
+    """Return the plan of a run whose batches so many learners share. Each has its own copy of a sampled replay."""
     data, num_envs, workers = config.data, config.env.num_envs, config.run.workers
     length = data.window_steps
-    frame_bytes = math.prod(spec.frame_shape) * spec.observation_dtype.itemsize
     state_bytes = network.initial_state(1).numel() * 4
     # A stored sequence has each frame once, the scalars, and the recurrent state at its first step.
-    sequence_bytes = (spec.frame_stack + length) * frame_bytes + length * SCALARS_BYTES + state_bytes
-    num_windows = data.held_windows(num_envs)
+    sequence_bytes = _rows_bytes(spec, length) + state_bytes
     kept_step_bytes = saved_bytes_per_step(network, spec, len(make_index_space(config.index_space).names))
     kept_bytes = int(kept_step_bytes * (data.sequence_steps + 1) * BACKWARD_FACTOR)
     eval_envs = num_envs_for(config.evaluation.episodes)
@@ -71,17 +72,44 @@ def plan_memory(config: Config, spec: EnvSpec, network: AgentNetwork) -> MemoryP
     chunk = max(1, min(at_once, ACTIVATION_BYTES // (kept_bytes * workers)))
     observation_bytes = math.prod(spec.observation_shape) * (spec.observation_dtype.itemsize + 4)
     parameter_bytes = sum(p.numel() * p.element_size() for p in network.parameters())
+    if isinstance(data, SampledReplayConfig):
+        stored = _sampled_bytes(data, num_envs, spec, learners)
+    else:
+        held = data.held_windows(num_envs) * num_envs * sequence_bytes
+        stored = {
+            "sequences": held + 2 * num_envs * length * state_bytes,
+            "batch": data.batch_size_sequences * sequence_bytes,
+        }
     return MemoryPlan(
         {
-            "sequences": num_windows * num_envs * sequence_bytes + 2 * num_envs * length * state_bytes,
-            "batch": data.batch_size_sequences * sequence_bytes,
+            **stored,
             "learning": workers * chunk * (kept_bytes + (length + 1) * observation_bytes),
             "network": (PARAMETER_COPIES + workers) * parameter_bytes,
             "acting": (num_envs + eval_envs) * (EMULATOR_BYTES + kept_step_bytes),
             "program": PROGRAM_BYTES,
         },
         0 if chunk == data.batch_size_sequences else chunk,
+        data.capacity_transitions if isinstance(data, SampledReplayConfig) else 0,
     )
+
+
+def _rows_bytes(spec: EnvSpec, rows: int) -> int:
+    """Return the bytes of one environment's stored steps, with the frames in front of them and one behind."""
+    frame_bytes = math.prod(spec.frame_shape) * spec.observation_dtype.itemsize
+    frame_bytes += 4 * spec.vector_width + spec.has_mask * spec.num_actions
+    return (spec.frame_stack + rows) * frame_bytes + rows * SCALARS_BYTES
+
+
+def _sampled_bytes(data: SampledReplayConfig, num_envs: int, spec: EnvSpec, learners: int) -> dict[str, int]:
+    """Return the bytes of a sampled replay, of windows on their way to it, and of the batches of one iteration."""
+    slot = num_envs * _rows_bytes(spec, data.sequence_steps * data.slot_windows(num_envs))
+    slice_bytes = _rows_bytes(spec, data.slice_steps)
+    slices = math.ceil(num_envs * data.sequence_steps * data.slices_per_transition)
+    return {
+        "replay": learners * data.num_slots(num_envs) * slot,
+        "sequences": 2 * num_envs * _rows_bytes(spec, data.sequence_steps),
+        "batch": max(data.batch_size_sequences * slice_bytes, min(GATHER_BYTES, slices * slice_bytes)),
+    }
 
 
 def saved_bytes_per_step(network: AgentNetwork, spec: EnvSpec, num_components: int) -> int:
@@ -114,6 +142,8 @@ def _saved_bytes(network: AgentNetwork, spec: EnvSpec, num_components: int, step
         torch.zeros(steps, 1, dtype=torch.int64),
         torch.zeros(steps, 1),
         torch.zeros(steps, 1, num_components),
+        torch.zeros(steps, 1, spec.vector_width),
+        torch.zeros(steps, 1, 0, dtype=torch.bool),
     )
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         network(seen, network.initial_state(1))
@@ -136,8 +166,21 @@ def available_memory_bytes() -> int | None:
 
 
 def check_fits(plan: MemoryPlan, available_bytes: int | None) -> None:
-    if available_bytes is not None and plan.total_bytes > available_bytes:
-        raise UserError(
-            f"this configuration does not fit in memory: {plan.summary()}, but only {available_bytes / GIB:.1f} GiB "
-            "are available. Lower --env.num-envs, --data.replay-span-windows or --data.sequence-steps."
-        )
+    if available_bytes is None or plan.total_bytes <= available_bytes:
+        return
+    lower = "Lower --env.num-envs, --data.replay-span-windows or --data.sequence-steps."
+    if plan.capacity_transitions:
+        fits = fitting_transitions(plan, available_bytes)
+        lower = f"Set --data.capacity-transitions {fits}, which fits." if fits else "Lower --env.num-envs."
+    raise UserError(
+        f"this configuration does not fit in memory: {plan.summary()}, but only {available_bytes / GIB:.1f} GiB "
+        f"are available. {lower}"
+    )
+
+
+def fitting_transitions(plan: MemoryPlan, available_bytes: int) -> int:
+    """Return the capacity of a sampled replay that fits, in whole thousands of transitions; 0 if none does."""
+    replay = plan.bytes_by_purpose["replay"]
+    left = available_bytes - (plan.total_bytes - replay)
+    # The replay has one slot more than its capacity needs, which the last thousand pays for.
+    return max(0, int(plan.capacity_transitions * left / replay) // 1000 * 1000 - 1000)

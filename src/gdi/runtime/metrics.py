@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gdi.controller import Controller
-from gdi.data import Replay
+from gdi.data import Store
 from gdi.types import Metrics, State
 
 
@@ -41,12 +41,8 @@ class Averages:
         self.since_steps = int(state["since_steps"])
 
 
-def collector_metrics(replay: Replay, windows: int, num_bytes: int) -> Metrics:
-    return {
-        "collector/windows": windows,
-        "collector/waiting_sequences": replay.waiting,
-        "collector/bytes": num_bytes,
-    }
+def held_metrics(store: Store) -> Metrics:
+    return {"collector/windows": len(store), "collector/bytes": store.num_bytes}
 
 
 def controller_metrics(controller: Controller) -> dict[str, float | list[float]]:

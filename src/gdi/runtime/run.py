@@ -14,8 +14,9 @@ from typing import Protocol
 
 from gdi.clock import Clock
 from gdi.config import Config
+from gdi.data import SavedFiles
 from gdi.envs import EnvSpec
-from gdi.errors import DivergenceError
+from gdi.errors import DivergenceError, EnvironmentFaultError, Fault
 from gdi.evaluation import Evaluation, report_of
 from gdi.iteration import Iteration
 from gdi.runtime.checkpoint import CheckpointStore
@@ -72,7 +73,13 @@ class System(Protocol):
 
     def state_dict(self) -> State: ...
 
-    def load_state_dict(self, state: State) -> None: ...
+    def save_replay(self, folder: Path, before: SavedFiles | None) -> SavedFiles:
+        """Write the replay's files into a checkpoint's folder, or link those in the checkpoint ``before``."""
+        ...
+
+    def load_state_dict(self, state: State, replay: SavedFiles) -> bool:
+        """Continue from a checkpoint; return False if the replay's steps are not in it, and it begins empty."""
+        ...
 
     def close(self) -> None: ...
 
@@ -109,6 +116,7 @@ class Run:
         self._evaluation: Evaluation | None = None
         self._pending: PendingEvaluation | None = None
         self._finished = False
+        self._restarts = 0  # environments that failed and were replaced
         self._first_steps = system.steps  # of this session, because the clock covers only this session
         self._seconds_before = 0.0
         self._began = time.perf_counter()
@@ -141,7 +149,8 @@ class Run:
             # The run was killed before its first checkpoint, so it will repeat everything it logged.
             self._log.rewind({})
             return False
-        self._system.load_state_dict(state["system"])
+        assert self._checkpoints.replay is not None
+        has_replay = self._system.load_state_dict(state["system"], self._checkpoints.replay)
         self._first_steps = self.steps
         run = state["run"]
         self._averages.load_state_dict(run["averages"])
@@ -149,11 +158,21 @@ class Run:
         self._best_mean = float(run["best_mean"]) if run["best_mean"] is not None else -math.inf
         self._evaluation = Evaluation(**run["evaluation"]) if run["evaluation"] else None
         self._finished = bool(run["finished"])
+        self._restarts = int(run.get("restarts", 0))
         self._seconds_before = float(run["seconds"])
         if self._states is not None and "states" in run:
             self._states.load_state_dict(run["states"])
         self._log.rewind(run["log"])
+        if not has_replay and not self._finished:
+            self._watchers.event({"kind": "notice", "text": self._refill_text()})
         return True
+
+    def _refill_text(self) -> str:
+        first = getattr(self._config.data, "learn_start_transitions", 0)
+        steps = f"{first:,} steps fill it again before the next update" if first else "its waiting uses are dropped"
+        return (
+            f"The checkpoint has no replay memory for this run: {steps}. Results differ from those of an unbroken run."
+        )
 
     def train(self, stop: Callable[[], bool]) -> Evaluation | None:
         """Train to the end or until ``stop``, save the state, and return the last evaluation."""
@@ -174,6 +193,10 @@ class Run:
         except DivergenceError:
             if not self._averages.is_empty or self._last["log"] < self.steps:
                 self._log_training()
+            self._save()
+            raise
+        except EnvironmentFaultError as error:
+            self._note_fault(error.fault)
             self._save()
             raise
 
@@ -197,7 +220,15 @@ class Run:
             self._averages.add(metrics)
         if self._states is not None:
             self._states.add(self.steps, iteration.states)
+        for fault in iteration.faults:
+            self._restarts += 1
+            self._note_fault(fault)
+            self._watchers.event({"kind": "notice", "text": f"Started a fresh copy after a fault: {fault}"})
         self._watchers.event({"kind": "progress", "steps": self.steps, "frames": self.frames})
+
+    def _note_fault(self, fault: Fault) -> None:
+        event = {"kind": "fault", "steps": self.steps, "text": str(fault), "trace": fault.trace}
+        self._watchers.event(event)
 
     def _is_due(self, name: str, every_steps: int) -> bool:
         """Return True if a multiple of ``every_steps`` was passed since the last time.
@@ -246,6 +277,7 @@ class Run:
                 **self._counters(),
                 **self._averages.take(self.steps),
                 **self._system.metrics(),
+                **({"env/restarts_total": self._restarts} if self._config.env.restart_on_error else {}),
                 "clock": {
                     "seconds": self.seconds,
                     "steps_per_second": steps_since / seconds,
@@ -301,7 +333,8 @@ class Run:
         self._last["checkpoint"] = self.steps
         with self._system.clock.measure("checkpoint"):
             state = {"system": self._system.state_dict(), "run": self._state()}
-            path = self._checkpoints.save(self.steps, self._system.updates, state, best=best)
+            save_replay = self._system.save_replay if self._config.run.save_replay else None
+            path = self._checkpoints.save(self.steps, self._system.updates, state, best=best, save_replay=save_replay)
             if self._states is not None:
                 self._states.write()
         self._watchers.event({"kind": "checkpoint", "steps": self.steps, "path": str(path)})
@@ -317,4 +350,5 @@ class Run:
             "seconds": self.seconds,
             "log": self._log.position(),
             **({} if self._states is None else {"states": self._states.state_dict()}),
+            **({"restarts": self._restarts} if self._restarts else {}),
         }

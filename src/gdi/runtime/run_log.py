@@ -4,7 +4,8 @@
 is under the single key ``clock``, and the rest is the same for the same seed.
 
 ``episodes.csv`` lists every finished training episode with its exploration setting (λ). ``notices.log`` has warnings
-and faults with the time. ``tensorboard/`` holds the metrics as TensorBoard events.
+with the time. ``faults.log`` has the faults of environments with their tracebacks. ``tensorboard/`` holds the metrics
+as TensorBoard events.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from gdi.runtime.events import Event
 from gdi.types import EpisodeEnd, State
 
 METRICS, EPISODES, TENSORBOARD, NOTICES = "metrics.jsonl", "episodes.csv", "tensorboard", "notices.log"
+FAULTS = "faults.log"
 # The components of λ, which the index space names, come between these two groups of columns in episodes.csv.
 BEFORE_INDEX, AFTER_INDEX = ("steps", "env"), ("episode_return", "length_steps", "truncated")
 
@@ -44,8 +46,9 @@ class RunLog:
 
     def event(self, event: Event) -> None:
         if event["kind"] == "notice":
-            with (self._run_dir / NOTICES).open("a", encoding="utf-8") as file:
-                file.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {event['text']}\n")
+            self._append(NOTICES, event["text"])
+        if event["kind"] == "fault":
+            self._append(FAULTS, f"at {event['steps']} steps, {event['text']}\n{event['trace']}")
         if event["kind"] not in ("train", "evaluation"):
             return
         self._metrics.write(json.dumps(event) + "\n")
@@ -59,6 +62,10 @@ class RunLog:
             if isinstance(value, float):
                 writer.add_scalar(f"clock/{name}", value, event["steps"])
         writer.flush()
+
+    def _append(self, name: str, text: str) -> None:
+        with (self._run_dir / name).open("a", encoding="utf-8") as file:
+            file.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {text}\n")
 
     def _tensorboard_writer(self, first_step: int) -> Any:
         if self._tensorboard is None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gdi.config import Config
+from gdi.errors import EnvironmentFaultError, UserError
 from gdi.evaluation import Evaluation, report_of
 from gdi.index_space import make_index_space
 from gdi.runtime.checkpoint import CheckpointStore
@@ -94,6 +95,8 @@ class Session:
             system: System | None = self._make()
         except ProcessLostError as error:
             raise StallError("a process was lost before the run started", str(error)) from None
+        except EnvironmentFaultError as error:
+            raise UserError(f"{error}. It fails before the run starts: fix the environment.") from error
         try:
             continues = prepare_run_dir(self._folder, self._config, resume=resume)
             names = make_index_space(self._config.index_space).names
@@ -125,7 +128,8 @@ class Session:
         run = Run(system, log, watchers, store, states)
         resumed = run.resume() if continues else False
         if self._began_steps is None:
-            text = f"{format_start(config, folder, run.steps, resumed)}\n{system.summary()}"
+            begin = format_start(config, folder, run.steps, resumed)
+            text = "\n".join([begin, *system.spec.notes, system.summary()])
             watchers.event({"kind": "start", "steps": run.steps, "text": text})
         if run.steps != self._began_steps:
             self._began_steps, self._losses = run.steps, 0

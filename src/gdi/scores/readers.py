@@ -37,6 +37,10 @@ MISSING = ("", "n/a", "na", "-")
 _SEED_HEADER = re.compile(r"(seed|run|trial|score|return|rep|s|r)?[\s_#-]*\d+", re.IGNORECASE)
 
 
+# Between the name of a protocol and what a run changed in it.
+CHANGED = ", changed: "
+
+
 @dataclass(frozen=True)
 class Entry:
     """One score with the place it was read from; `agent` is None if the file does not name one."""
@@ -56,9 +60,10 @@ class LoadedAgents:
     notes: tuple[str, ...]
 
 
-def load_agents(inputs: Sequence[str], frames: float | None = None) -> LoadedAgents:
+def load_agents(inputs: Sequence[str], frames: float | None = None, *, mix_protocols: bool = False) -> LoadedAgents:
     """Read files and run folders.
 
+    Raise UserError if protocols of runs differ, or were changed, unless ``mix_protocols``.
     Each file is an agent named after it. Run folders together are the agent ``runs``. ``NAME=PATH`` names the agent,
     and inputs with the same name are pooled as further seeds.
     """
@@ -93,10 +98,28 @@ def load_agents(inputs: Sequence[str], frames: float | None = None) -> LoadedAge
         if frames is None and len(seen) > 1:
             notes.append(f"{agent}: its runs have different numbers of frames. The largest is used.")
         agents.append(Agent(agent, score_matrix(games), frames if frames is not None else max(seen, default=None)))
+    if not mix_protocols:
+        _check_protocols(protocols)
     for agent, names in protocols.items():
         mixed = ": scores of different protocols are not comparable" if len(names) > 1 else ""
         notes.append(f"{agent}: protocol {', '.join(sorted(names))}{mixed}.")
     return LoadedAgents(tuple(agents), tuple(notes))
+
+
+def _check_protocols(protocols: dict[str, set[str]]) -> None:
+    """Raise UserError if scores were made under different protocols, or under none of the published ones."""
+    found = sorted(set().union(*protocols.values()))
+    changed = [name for name in found if CHANGED in name]
+    if changed:
+        raise UserError(
+            f"a run has the protocol {changed[0]}, so its normalized scores mean little: drop it, or add "
+            "--mix-protocols."
+        )
+    if len(found) > 1:
+        raise UserError(
+            f"these runs have the protocols {', '.join(found)}, whose scores are not comparable: judge them one by "
+            "one, or add --mix-protocols."
+        )
 
 
 def _split_name(given: str) -> tuple[str | None, Path]:
@@ -391,4 +414,7 @@ def _read_run(folder: Path) -> tuple[Entry, float, str]:
         raise UserError(f"{metrics}: its last evaluation has no number for 'mean' and 'frames'.") from None
     if not math.isfinite(score):
         raise UserError(f"{metrics}: the mean of its last evaluation is {score}.")
-    return Entry(None, game, None, score, str(folder)), frames, str(last.get("protocol", ""))
+    protocol, changes = str(last.get("protocol", "")), str(last.get("changes", ""))
+    if changes:
+        protocol = f"{protocol}{CHANGED}{changes}"
+    return Entry(None, game, None, score, str(folder)), frames, protocol

@@ -123,12 +123,12 @@ def agent57_as_published() -> Algorithm:
 DEVIATIONS: tuple[Deviation, ...] = (
     Deviation(
         ngu_as_published(),
-        "NGU has no bandit: each actor keeps its pair (β_j, γ_j), so E is the identity; the bandit came with Agent57. "
-        "The pairs are tied by one index j, so they are one axis, not the product of two.",
+        "NGU has no bandit, and each actor keeps its pair (β_j, γ_j). E is therefore the identity. The bandit came "
+        "with Agent57. One index j ties each pair, so the pairs are one axis, not the product of two.",
     ),
     Deviation(
         agent57_as_published(),
-        "the bandit's arms are the tied pairs j, one axis; and the intrinsic network θi has no weight at β_0 = 0, "
-        "which by the reading that makes GDI-H^3 heterogeneous makes Agent57 heterogeneous as well.",
+        "the bandit's arms are the tied pairs j, which are one axis. The intrinsic network θi has no weight at "
+        "β_0 = 0. The interpretation that makes GDI-H^3 heterogeneous therefore makes Agent57 heterogeneous as well.",
     ),
 )

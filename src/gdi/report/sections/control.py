@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gdi.index_space import Axis
 from gdi.report.document import Block, Figure, Menu, Section, TableBlock, Text, View, grid, numbers, plotly_text
-from gdi.report.log import AxisBelief, series
+from gdi.report.log import AxisBelief
 from gdi.report.material import Material, run_label, thin
 from gdi.report.runs import Run
+from gdi.report.sections.held import without_beliefs
 from gdi.report.verdicts import Verdict, judge_axis, phrase_of, sentence
 from gdi.scores.tables import Column, Table
-from gdi.types import Array
 
 # The numbers of all heatmaps together: what fits into a page that is sent by mail.
 CELLS = {True: 44_000, False: 120_000}  # for one run, for many
 MOST_COLUMNS = 130
 MOST_RUNS = 12
-MOST_POINTS = 150
 QUANTITIES = {"probability": "probability", "value": "value", "count": "episodes"}
 COLORBARS = {"probability": "probability (%)", "value": "value (standardized return)", "count": "episodes"}
 LABEL_SPACE = 0.07  # of the axis
 WIDE_AXIS_TICKS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
-WORDS = {
-    "fixed": "This run has no E: λ stayed the same.",
-    "uniform": "This run has no E: every λ was drawn uniformly, whatever it returned.",
-    "schedule": "This run has no E that learns: a schedule moved λ.",
-}
 
 
 def control(material: Material) -> Section | None:
@@ -44,7 +38,7 @@ def control(material: Material) -> Section | None:
         blocks.append(_heatmaps(material, believing[:MOST_RUNS]))
         if len(believing) > MOST_RUNS:
             blocks.append(Text(f"The figure has the first {MOST_RUNS} of {len(believing)} runs.", "note"))
-    blocks += _without_beliefs(material, [run for run in material.runs if not beliefs(run)])
+    blocks += without_beliefs(material, [run for run in material.runs if not beliefs(run)])
     return Section("control", "What E did", tuple(blocks)) if blocks else None
 
 
@@ -127,7 +121,7 @@ def _heatmap(axis: Axis, label: str, belief: AxisBelief, quantity: str, columns:
         "customdata": numbers([axis.to_value(float(x)) for x in best], 3),
         "mode": "lines",
         "name": "best block",
-        "line": {"color": "#ff5a36", "width": 2, "shape": "hvh"},
+        "line": {"color": "#ff5a36", "width": 2, "shape": "vh"},
         "hovertemplate": "%{x:,} steps<br>best %{customdata}<extra></extra>",
         "showlegend": True,
         "meta": {"x": "steps", "y": "coordinate"},
@@ -153,115 +147,3 @@ def _spaced(values: Sequence[float], axis: Axis) -> list[float]:
         if not kept or axis.to_coordinate(value) - axis.to_coordinate(kept[-1]) >= LABEL_SPACE * (axis.high - axis.low):
             kept.append(value)
     return kept
-
-
-def _without_beliefs(material: Material, runs: Sequence[Run]) -> Iterator[Block]:
-    """Yield what λ was in runs whose controller logs no belief: in words, and as a figure from their episodes."""
-    for kind in dict.fromkeys(run.settings.controller for run in runs):
-        if kind in WORDS:
-            own = [run for run in runs if run.settings.controller == kind]
-            yield Text(f"{WORDS[kind]} {_told(material, own)}".strip())
-    recorded = [run for run in runs if best_values(run)]
-    if recorded:
-        yield _best_figure(material, recorded)
-    played = [run for run in runs if len(run.episodes) and run.episodes.index][:MOST_RUNS]
-    if played:
-        yield _episode_figure(material, played)
-
-
-def _told(material: Material, runs: Sequence[Run]) -> str:
-    """Return which runs a sentence is about, if there are others."""
-    if len(runs) == len(material.runs):
-        return ""
-    labels = dict.fromkeys(material.agent_of(run) for run in runs)
-    return f"({', '.join(labels)})"
-
-
-def best_values(run: Run) -> dict[str, Array]:
-    """Return the best value per component of λ over a run that only recorded these."""
-    names = {name: f"controller/{name}/best_value" for name in run.settings.names}
-    found = {name: series(run.train, metric) for name, metric in names.items()}
-    return {name: values for name, values in found.items() if np.isfinite(values).any()}
-
-
-def _best_figure(material: Material, runs: Sequence[Run]) -> Figure:
-    """Draw the best block of every run of an environment over its steps."""
-    labels = {name: run.settings.label_of(name) for run in runs for name in best_values(run)}
-    views: dict[tuple[str, ...], View] = {}
-    for env in dict.fromkeys(run.env for run in runs):
-        for agent in dict.fromkeys(material.agent_of(run) for run in runs if run.env == env):
-            own = [run for run in runs if (run.env, material.agent_of(run)) == (env, agent)]
-            for name, label in labels.items():
-                if any(name in best_values(run) for run in own):
-                    views[env, agent, name] = _best_view(own, name, label)
-    menus = (
-        Menu("environment", {key[0]: key[0] for key in views}),
-        Menu("agent", {key[1]: key[1] for key in views}),
-        Menu("component of λ", labels),
-    )
-    return Figure("best", "The value that evaluation would choose, one line per seed.", views, menus)
-
-
-def _best_view(runs: Sequence[Run], name: str, label: str) -> View:
-    traces = []
-    for run in runs:
-        kept = thin(len(run.train), MOST_POINTS)
-        steps, best = series(run.train, "steps")[kept], best_values(run)[name][kept]
-        traces.append(
-            {
-                "x": numbers(steps),
-                "y": numbers(best),
-                "mode": "lines",
-                "line": {"shape": "hv", "width": 1.6},
-                "name": f"seed {run.settings.seed}",
-                "meta": {"x": "steps", "y": label},
-            }
-        )
-    return View(
-        tuple(traces),
-        {"xaxis": {"title": {"text": "steps"}}, "yaxis": {"title": {"text": label}, "rangemode": "tozero"}},
-    )
-
-
-def _episode_figure(material: Material, runs: Sequence[Run]) -> Figure:
-    """Draw the λ of the training episodes: the median and the middle 80% over bins of steps."""
-    by_run: Mapping[str, Run] = {str(number): run for number, run in enumerate(runs)}
-    labels = {name: run.settings.label_of(name) for run in runs for name in run.episodes.index}
-    views: dict[tuple[str, ...], View] = {
-        (key, name): _episode_view(run, name, labels[name])
-        for key, run in by_run.items()
-        for name in run.episodes.index
-    }
-    menus = (
-        Menu("run", {key: run_label(material, run) for key, run in by_run.items()}),
-        Menu("component of λ", labels),
-    )
-    caption = "λ of the training episodes: the median, and the range of the middle 80%, over 60 parts of the run."
-    return Figure("episodes", caption, views, menus)
-
-
-def _episode_view(run: Run, name: str, label: str) -> View:
-    parts = np.array_split(np.arange(len(run.episodes)), min(60, len(run.episodes)))
-    steps = [float(run.episodes.steps[part].mean()) for part in parts]
-    low, middle, high = np.transpose([np.quantile(run.episodes.index[name][part], [0.1, 0.5, 0.9]) for part in parts])
-    traces = []
-    for value, title, dash in (
-        (high, "90th percentile", "dot"),
-        (middle, "median", "solid"),
-        (low, "10th percentile", "dot"),
-    ):
-        traces.append(
-            {
-                "x": numbers(steps),
-                "y": numbers(value),
-                "mode": "lines",
-                "name": title,
-                "line": {"color": "#0072b2", "dash": dash, "width": 2 if dash == "solid" else 1.2},
-                "meta": {"x": "steps", "y": label},
-            }
-        )
-    layout = {
-        "xaxis": {"title": {"text": "steps"}},
-        "yaxis": {"title": {"text": plotly_text(label)}, "rangemode": "tozero"},
-    }
-    return View(tuple(traces), layout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from gdi.envs.names import is_atari
 from gdi.errors import UserError
 from gdi.report.document import Figure, Menu, Section, View, numbers, plotly_text
-from gdi.report.groups import Group
 from gdi.report.log import Line, clock_series, series
 from gdi.report.material import Look, Material, thin
 from gdi.report.runs import Run
@@ -23,6 +23,8 @@ from gdi.scores.reference import load_reference
 from gdi.types import Array
 
 MOST_POINTS = 300
+# With fewer seeds nothing is left out of an interquartile mean.
+FEWEST_FOR_IQM = 4
 BOOTSTRAP = Bootstrap(replicates=1000)
 SOURCES = {"evaluation": "evaluations", "train": "training episodes"}
 METRIC = {"evaluation": "mean", "train": "episode/return"}
@@ -39,6 +41,14 @@ class Aligned:
     values: Array  # [runs, points], NaN where a run has none
 
 
+def iqm_per_point(values: Array) -> Array:
+    """Return the interquartile mean over the runs at each point: ``[..., runs, points]`` to ``[..., points]``."""
+    return metrics.iqm(np.moveaxis(values, -1, -2)[..., None])
+
+
+STATISTICS: Mapping[str, Callable[[Array], Array]] = {"mean": metrics.game_means, "IQM": iqm_per_point}
+
+
 def curves(material: Material) -> Section | None:
     """Return the learning curves of every environment."""
     if not any(run.train or run.evaluations for run in material.runs):
@@ -50,22 +60,23 @@ def curves(material: Material) -> Section | None:
     }
     views: dict[tuple[str, ...], View] = {}
     scales: dict[str, str] = {}
-    for env in material.envs:
-        for source in sources:
-            for scale, label in scales_of(env).items():
-                scales[scale] = label
-                views |= {
-                    (env, source, scale, time): view for time, view in _views(material, env, source, scale).items()
-                }
+    most_seeds = max(len(group.runs) for group in material.groups)
+    statistics = ["mean", "IQM"] if most_seeds >= FEWEST_FOR_IQM else ["mean"]
+    for env, source, statistic in product(material.envs, sources, statistics):
+        for scale, label in scales_of(env).items():
+            scales[scale] = label
+            found = _views(material, env, source, scale, statistic)
+            views |= {(env, source, scale, time, statistic): view for time, view in found.items()}
     times = {time: label for time, label in TIMES.items() if any(key[3] == time for key in views)}
     menus = (
         Menu("environment", {env: env for env in material.envs}),
         Menu("returns of", sources),
         Menu("return as", scales),
         Menu("over", times),
+        Menu("statistic", {name: name for name in statistics}),
     )
     caption = (
-        "Mean return over the seeds of each group. The band is a 95% bootstrap interval over seeds; one seed has none. "
+        "The return of each group over its seeds. The band is a 95% bootstrap interval over seeds; one seed has none. "
         "Evaluations use the best λ that the controller knows; training episodes each have their own λ."
     )
     return Section("curves", "Learning curves", (Figure("curves", caption, views, menus, height=440),))
@@ -87,7 +98,7 @@ def atari_game(env: str) -> str:
         return ""
 
 
-def _views(material: Material, env: str, source: str, scale: str) -> dict[str, View]:
+def _views(material: Material, env: str, source: str, scale: str, statistic: str) -> dict[str, View]:
     """Return one view per kind of time that any run knows."""
     found = [
         (group, aligned) for group in material.groups_in(env) if (aligned := align(group.runs, source)) is not None
@@ -96,8 +107,13 @@ def _views(material: Material, env: str, source: str, scale: str) -> dict[str, V
     for time, label in TIMES.items():
         traces: list[dict[str, Any]] = []
         for group, aligned in found:
+            look = material.looks[group.agent]
             if np.isfinite(aligned.x[time]).any():
-                traces += list(_traces(group, aligned, time, _rescale(env, scale), material.looks[group.agent]))
+                traces += list(
+                    _traces(
+                        group.agent, aligned.x[time], _rescale(env, scale)(aligned.values), look, STATISTICS[statistic]
+                    )
+                )
         if traces:
             layout = {
                 "xaxis": {"title": {"text": label}, "rangemode": "tozero"},
@@ -162,14 +178,14 @@ def _rescale(env: str, scale: str) -> Callable[[Array], Array]:
 
 
 def _traces(
-    group: Group, aligned: Aligned, time: str, rescale: Callable[[Array], Array], look: Look
+    agent: str, x: Array, values: Array, look: Look, statistic: Callable[[Array], Array]
 ) -> Iterator[dict[str, Any]]:
     """Yield the band of a group, if it has seeds, and its curve."""
-    kept = thin(aligned.values.shape[1], MOST_POINTS)
-    x, values = aligned.x[time][kept], rescale(aligned.values[:, kept])
-    name = plotly_text(group.agent)
+    kept = thin(values.shape[1], MOST_POINTS)
+    x, values = x[kept], values[:, kept]
+    name = plotly_text(agent)
     if len(values) > 1:
-        low, high = confidence_interval(metrics.game_means, values, bootstrap=BOOTSTRAP)
+        low, high = confidence_interval(statistic, values, bootstrap=BOOTSTRAP)
         yield {
             "x": [*numbers(x), *numbers(x[::-1])],
             "y": [*numbers(high), *numbers(low[::-1])],
@@ -186,13 +202,13 @@ def _traces(
     seeds = f" ({len(values)} seeds)" if len(values) > 1 else ""
     yield {
         "x": numbers(x),
-        "y": numbers(metrics.game_means(values)),
+        "y": numbers(statistic(values)),
         "name": f"{name}{seeds}",
         "legendgroup": name,
         "mode": "lines+markers" if len(kept) <= 40 else "lines",
         "line": {"color": look.color, "dash": look.dash, "width": 2.2},
         "marker": {"size": 5},
-        "meta": {"x": TIMES[time], "y": "return"},
+        "meta": {"y": "return"},
     }
 
 

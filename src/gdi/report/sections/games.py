@@ -11,21 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from gdi.report.document import Block, Figure, Menu, Section, TableBlock, Text, View, grid, numbers, plotly_text
-from gdi.report.material import Material, scored_runs
-from gdi.report.sections.curves import align, atari_game
+from gdi.report.document import Block, Figure, Menu, Section, TableBlock, Text, View, numbers, plotly_text
+from gdi.report.material import Material, cell_of, scored_runs
+from gdi.report.sections.curves import atari_game
+from gdi.report.sections.improvement import improvement
+from gdi.report.sections.panels import small_multiples
 from gdi.scores import metrics
 from gdi.scores import runs as scored
 from gdi.scores.games import GAMES
 from gdi.scores.intervals import confidence_interval, has_seeds
 from gdi.scores.reference import load_reference
-from gdi.scores.tables import Cell, Column, Estimate, Table
+from gdi.scores.tables import Column, Table
 from gdi.types import Array
 
 STATISTICS = {"iqm": metrics.iqm, "mean": metrics.mean, "median": metrics.median}
 LABELS = {"iqm": "IQM", "mean": "mean", "median": "median"}
 THRESHOLDS = 60
-COLUMNS_OF_PANELS = 3
 Matrices = Mapping[str, Array]  # by agent, [runs, games]
 
 
@@ -39,18 +40,11 @@ def games(material: Material) -> Section | None:
     raw = {agent: scored.score_matrix(runs, agent, envs) for agent in agents}
     blocks: list[Block] = [TableBlock(score_table(raw, envs))]
     if len(envs) > 1:
-        blocks.append(_small_multiples(material, envs))
+        blocks.append(small_multiples(material, envs))
         blocks += _across_games(material, raw, runs, envs)
     if len(agents) > 1:
-        blocks += _improvement(runs, agents, envs)
+        blocks += improvement(runs, agents, envs)
     return Section("games", "Agents and games", tuple(blocks))
-
-
-def cell_of(found: scored.Estimate) -> Cell:
-    """Return an estimate as a cell of a table."""
-    if np.isnan(found.value):
-        return None
-    return Estimate(found.value, found.low, found.high) if found.has_interval else found.value
 
 
 def score_table(raw: Matrices, envs: Sequence[str]) -> Table:
@@ -205,126 +199,4 @@ def _profile_traces(agent: str, matrix: Array, taus: Array, material: Material) 
         "mode": "lines",
         "line": {"color": look.color, "dash": look.dash, "width": 2.2},
         "meta": {"x": "τ", "y": "fraction"},
-    }
-
-
-def in_order(runs: Sequence[scored.Run], agents: Sequence[str]) -> list[str]:
-    """Return the agents in the order in which pairs are compared: those with more runs first, then by name."""
-    counts = {agent: sum(run.agent == agent for run in runs) for agent in agents}
-    return sorted(agents, key=lambda agent: (-counts[agent], agent))
-
-
-def improvement_table(runs: Sequence[scored.Run], agents: Sequence[str], envs: Sequence[str]) -> Table:
-    """Return P(X > Y) of every pair of agents, once: the other direction is 1 - P."""
-    columns = (
-        Column("pair", "pair"),
-        Column("probability", "P", ".2f"),
-        Column("games", "games", ".0f"),
-        Column("ahead", "higher mean in", ".0f"),
-        Column("verdict", "the first is"),
-    )
-    words = {"held": "better", "not held": "worse"}
-    ordered = in_order(runs, agents)
-    rows: list[tuple[Cell, ...]] = []
-    for i, first in enumerate(ordered):
-        for second in ordered[i + 1 :]:
-            found = scored.compare(runs, first, second, envs)
-            verdict = words.get(found.verdict, found.verdict)
-            rows.append((f"{first} over {second}", cell_of(found.probability), found.games, found.ahead, verdict))
-    note = (
-        "P is the probability that a run of the first agent scores above a run of the second in a random game. The "
-        "first is better if the whole 95% bootstrap interval is above 0.5. With few seeds, intervals are too narrow."
-    )
-    return Table("improvement", "Probability of improvement", columns, tuple(rows), notes=(note,))
-
-
-def _improvement(runs: Sequence[scored.Run], agents: Sequence[str], envs: Sequence[str]) -> Iterator[Block]:
-    table = improvement_table(runs, agents, envs)
-    if all(row[1] is None for row in table.rows):
-        yield Text("No two agents have an environment in common, so they are not compared.", "note")
-        return
-    yield _improvement_figure(runs, agents, table)
-    yield TableBlock(table)
-
-
-def _improvement_figure(runs: Sequence[scored.Run], agents: Sequence[str], table: Table) -> Figure:
-    ordered = in_order(runs, agents)
-    matrix = np.full((len(ordered), len(ordered)), np.nan)
-    cells = iter(table.rows)
-    for i in range(len(ordered)):
-        for j in range(i + 1, len(ordered)):
-            cell = next(cells)[1]
-            value = cell.value if isinstance(cell, Estimate) else cell
-            if isinstance(value, (int, float)):
-                matrix[i, j], matrix[j, i] = value, 1 - value
-    names = [plotly_text(agent) for agent in ordered]
-    heat = {
-        "type": "heatmap",
-        "x": names,
-        "y": names,
-        "z": grid(matrix),
-        "zmin": 0,
-        "zmax": 1,
-        "colorscale": "Cividis",
-        "texttemplate": "%{z:.2f}",
-        "hovertemplate": "%{y} over %{x}: %{z:.2f}<extra></extra>",
-        "colorbar": {"thickness": 14},
-    }
-    layout = {"xaxis": {"title": {"text": "over"}}, "yaxis": {"autorange": "reversed"}}
-    caption = "Probability that a run of the agent in the row beats one of the agent in the column in a random game."
-    view = View((heat,), {**layout, "height": 220 + 32 * len(names)})
-    return Figure("improvement", caption, {(): view}, height=400)
-
-
-def _small_multiples(material: Material, envs: Sequence[str]) -> Figure:
-    """Draw the learning curves of every environment in a panel of its own."""
-    rows = -(-len(envs) // COLUMNS_OF_PANELS)
-    layout: dict[str, Any] = {
-        "grid": {"rows": rows, "columns": COLUMNS_OF_PANELS, "pattern": "independent", "ygap": 0.32, "xgap": 0.16},
-        "height": 90 + 230 * rows,
-        "annotations": [],
-        "legend": {"orientation": "h", "y": -0.12 / rows - 0.02},
-    }
-    traces = []
-    named: set[str] = set()
-    for place, env in enumerate(envs):
-        suffix = str(place + 1) if place else ""
-        layout |= {f"xaxis{suffix}": {"rangemode": "tozero"}, f"yaxis{suffix}": {"rangemode": "tozero"}}
-        for group in material.groups_in(env):
-            aligned = align(group.runs, "evaluation")
-            if aligned is None:
-                continue
-            look, name = material.looks[group.agent], plotly_text(group.agent)
-            traces.append(
-                {
-                    "x": numbers(aligned.x["steps"]),
-                    "y": numbers(metrics.game_means(aligned.values)),
-                    "xaxis": f"x{suffix}",
-                    "yaxis": f"y{suffix}",
-                    "mode": "lines",
-                    "name": name,
-                    "legendgroup": name,
-                    "showlegend": name not in named,
-                    "line": {"color": look.color, "dash": look.dash, "width": 1.8},
-                    "meta": {"x": f"{env}: steps", "y": "mean return"},
-                }
-            )
-            named.add(name)
-        layout["annotations"].append(_panel_title(env, suffix))
-    return Figure(
-        "panels", "Mean evaluation return over steps, one panel per environment.", {(): View(tuple(traces), layout)}
-    )
-
-
-def _panel_title(env: str, suffix: str) -> dict[str, Any]:
-    return {
-        "text": plotly_text(env),
-        "xref": f"x{suffix} domain",
-        "yref": f"y{suffix} domain",
-        "x": 0,
-        "y": 1.02,
-        "yanchor": "bottom",
-        "xanchor": "left",
-        "showarrow": False,
-        "font": {"size": 13},
     }

@@ -15,6 +15,7 @@ from torch import Tensor
 from gdi.acting.actor import Actor
 from gdi.clock import Clock
 from gdi.config import Config
+from gdi.errors import EnvironmentFaultError, Fault
 from gdi.iteration import Sampled, sample
 from gdi.runtime.factories import configure_process, make_actor
 from gdi.runtime.ray.processes import Handle, lower_priority
@@ -113,9 +114,20 @@ class ActorWorker:
     def sample(self, max_transitions: int) -> tuple[Window, Sampled]:
         self._parameters.begin_window()
         self._indices.begin_window()
-        window, sampled = sample(self._actor, self._propose, max_transitions)
+        mark = self._actor.mark()
+        try:
+            window, sampled = sample(self._actor, self._propose, max_transitions)
+        except EnvironmentFaultError as error:
+            if mark is not None:
+                self._actor.rewind(mark)
+            raise EnvironmentFaultError(self._numbered(error.fault)) from None
         episodes = [replace(episode, env=self._first_env + episode.env) for episode in sampled.episodes]
-        return window, replace(sampled, episodes=episodes)
+        faults = tuple(map(self._numbered, sampled.faults))
+        return window, replace(sampled, episodes=episodes, faults=faults)
+
+    def _numbered(self, fault: Fault) -> Fault:
+        """Return the fault with the copy's number among those of all actors."""
+        return fault if fault.copy is None else fault._replace(copy=self._first_env + fault.copy)
 
     def _propose(self, envs: list[int]) -> list[Index]:
         return self._indices.propose([self._first_env + env for env in envs])

@@ -11,7 +11,7 @@ from ray.exceptions import (
     RayTaskError,
 )
 
-from gdi.errors import DivergenceError, UserError
+from gdi.errors import DivergenceError, EnvironmentFaultError, UserError
 from gdi.learner.group import LearnerGroupError
 from gdi.runtime.exceptions import ProcessLostError
 
@@ -45,10 +45,10 @@ def to_run_error(error: Exception) -> Exception:
     return ProcessLostError(describe_error(error)) if is_process_lost(error) else RuntimeError(describe_error(error))
 
 
-def unwrap_run_error(error: Exception) -> UserError | DivergenceError | None:
-    """Return the bad input or divergence behind an error, or None.
+def unwrap_run_error(error: Exception) -> UserError | DivergenceError | EnvironmentFaultError | None:
+    """Return the bad input, divergence or environment's fault behind an error, or None.
 
     Another process found it, and any replacement for that process would find it again.
     """
     cause = error.cause if isinstance(error, RayTaskError) else error
-    return cause if isinstance(cause, (UserError, DivergenceError)) else None
+    return cause if isinstance(cause, (UserError, DivergenceError, EnvironmentFaultError)) else None

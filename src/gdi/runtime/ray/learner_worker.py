@@ -8,17 +8,20 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import ray
 from torch import Tensor
 
 from gdi.clock import Clock
 from gdi.config import Config
-from gdi.data import Draws, make_store
+from gdi.data import Draws, SavedFiles, make_store
 from gdi.envs import EnvSpec
+from gdi.errors import UserError
 from gdi.iteration import improve
 from gdi.learner.group import LearnerGroup
 from gdi.runtime.factories import configure_process, make_learner
+from gdi.runtime.metrics import held_metrics
 from gdi.runtime.ray.collector_worker import BatchPlan
 from gdi.runtime.ray.processes import Arrays, Handle, Ref
 from gdi.runtime.ray.tensors import assigned_device, to_arrays
@@ -32,6 +35,7 @@ class LearnerCounters:
     updates: int
     skipped: int
     seconds: dict[str, float]
+    memory: Metrics  # of the replay whose steps the learner holds; nothing if the collector does
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,12 @@ class RemoteImproved:
 class LearnerWorker:
     """A learner, alone or one of a group."""
 
-    def __init__(self, config: Config, threads: int) -> None:
+    def __init__(self, config: Config, threads: int, streams: int) -> None:
         self._config, self._threads = config, threads
         self._group: LearnerGroup | None = None
         self._clock = Clock()
         self._references: dict[int, Ref] = {}
-        self._store = make_store(config)
+        self._store = make_store(config, streams)
         self._opened: set[int] = set()
 
     def location(self) -> tuple[str, str]:
@@ -82,7 +86,7 @@ class LearnerWorker:
         θ is published once, at the end, because actors pull at the start of a window. The driver waits for the
         parameter server's answer, which takes longer than an update on a busy machine.
         """
-        self._references |= due.new
+        self._receive(due.new)
         every = self._config.data.push_every_updates
         improved = improve(self._batches(due.draws), self.learner, every, self._clock)
         answer = []
@@ -95,6 +99,14 @@ class LearnerWorker:
         diverged = None if improved.diverged is None else str(improved.diverged)
         return RemoteImproved(improved.updates, improved.batches, diverged, self.counters(), answer)
 
+    def _receive(self, new: dict[int, Ref]) -> None:
+        """Copy the new windows, or keep their references if the store opens them in place."""
+        if not self._store.copies:
+            self._references |= new
+            return
+        for key, window in zip(new, ray.get(list(new.values())), strict=True):
+            self._store.put(key, window)
+
     def _batches(self, draws: Draws) -> Iterator[Batch]:
         for number in range(len(draws)):
             with self._clock.measure("data"):
@@ -104,7 +116,8 @@ class LearnerWorker:
     def _part(self, draws: Draws, number: int) -> Batch:
         """This learner's part of a batch."""
         rank, size = (0, 1) if self._group is None else (self._group.rank, self._group.size)
-        self._open([key for key, _, _ in draws.batch(number, rank, size) or draws.batch(number)])
+        if not self._store.copies:
+            self._open([key for key, _, _ in draws.batch(number, rank, size) or draws.batch(number)])
         mine = self._store.gather(draws, number, rank, size)
         if mine is not None:
             return mine
@@ -123,7 +136,8 @@ class LearnerWorker:
         self._opened |= set(new)
 
     def counters(self) -> LearnerCounters:
-        return LearnerCounters(self.learner.updates, self.learner.skipped_updates, self._clock.take())
+        memory = held_metrics(self._store) if self._store.copies else {}
+        return LearnerCounters(self.learner.updates, self.learner.skipped_updates, self._clock.take(), memory)
 
     def parameters(self) -> Arrays:
         return to_arrays(self.learner.parameters())
@@ -133,6 +147,18 @@ class LearnerWorker:
 
     def load_state_dict(self, state: State) -> None:
         self.learner.load_state_dict(state)
+
+    def save_replay(self, folder: Path, before: SavedFiles | None) -> SavedFiles:
+        """Write or link the slots that this process holds."""
+        if not folder.is_dir():
+            raise UserError(
+                f"the learner's machine does not see {folder}: put --run-dir on a disk that all machines share, or add "
+                "--run.no-save-replay."
+            )
+        return self._store.save(folder, before)
+
+    def load_replay(self, saved: SavedFiles) -> bool:
+        return self._store.load(saved)
 
 
 def _publish(params: dict[str, Tensor], version: int, server: Handle) -> Ref:

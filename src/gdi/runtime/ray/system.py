@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -13,8 +14,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from gdi.clock import Clock
 from gdi.config import Config
+from gdi.data import Origin, SavedFiles
 from gdi.envs import EnvSpec
-from gdi.errors import DivergenceError
+from gdi.errors import DivergenceError, EnvironmentFaultError
 from gdi.iteration import Improved, Iteration, Sampled, iterate
 from gdi.placement import PlacementConfig
 from gdi.runtime.exceptions import ProcessLostError, StallError
@@ -23,7 +25,7 @@ from gdi.runtime.ray.actor_worker import ActorWorker
 from gdi.runtime.ray.collector_worker import CollectorWorker
 from gdi.runtime.ray.error_mapping import one_line, to_run_error
 from gdi.runtime.ray.evaluator_worker import PING_SECONDS, EvaluatorWorker, RemoteEvaluator
-from gdi.runtime.ray.learner_worker import LearnerWorker, RemoteImproved
+from gdi.runtime.ray.learner_worker import LearnerCounters, LearnerWorker, RemoteImproved
 from gdi.runtime.ray.pool import ActorPool
 from gdi.runtime.ray.processes import Handle, Ref, start_process, threads_for
 from gdi.runtime.ray.services import ControllerWorker, ParameterWorker
@@ -43,6 +45,7 @@ class RaySystem:
         self.clock = Clock()
         self.steps = self.episodes = self.updates = 0
         self._skipped = 0
+        self._memory: Metrics = {}  # metrics of the replay, if the learners hold its steps
         # Training that was sent to the learners, oldest first. Its results wait below until they are reported.
         self._training: deque[list[Ref]] = deque()
         self._reweighting: Ref | None = None
@@ -71,7 +74,7 @@ class RaySystem:
         home = ray.get_runtime_context().get_node_id()
         here = NodeAffinitySchedulingStrategy(home, soft=True, _spill_on_unavailable=True)
         self._learners = [
-            start_process(LearnerWorker, p.learner_cpus, p.learner_gpus, config, threads, strategy=here)
+            start_process(LearnerWorker, p.learner_cpus, p.learner_gpus, config, threads, p.actors, strategy=here)
             for _ in range(p.learners)
         ]
         node, address = self._get(self._learners[0].location.remote())
@@ -82,8 +85,10 @@ class RaySystem:
         beside = NodeAffinitySchedulingStrategy(node, soft=False)
         self._parts = {
             "learner": self._learners[0],
-            "collector": start_process(CollectorWorker, 0, 0, wider_replay(config, p.actors), strategy=beside),
-            "controller": start_process(ControllerWorker, 0, 0, config, strategy=beside),
+            "collector": start_process(
+                CollectorWorker, 0, 0, wider_replay(config, p.actors), p.actors, strategy=beside
+            ),
+            "controller": start_process(ControllerWorker, 0, 0, config, p.lockstep, strategy=beside),
             "server": start_process(ParameterWorker, 0, 0, strategy=beside),
         }
         self._slots: int = self._get(self._parts["controller"].slots.remote())
@@ -129,14 +134,19 @@ class RaySystem:
             if not self._started:
                 self._pool.start()
                 self._started = True
-            delivered = self._pool.next(max_transitions)
-            while delivered is None and self.placement.lockstep:
-                # A stop only between two windows leaves the same state as the local runtime.
+            try:
                 delivered = self._pool.next(max_transitions)
+                while delivered is None and self.placement.lockstep:
+                    # A stop only between two windows leaves the same state as the local runtime.
+                    delivered = self._pool.next(max_transitions)
+            except EnvironmentFaultError:
+                self._get(self._parts["controller"].take_back.remote())
+                raise
             if delivered is None:
                 return None
             try:
-                self._get(self._parts["collector"].accept.remote([delivered.window]))
+                origin = Origin(delivered.actor, delivered.sampled.first_step)
+                self._get(self._parts["collector"].accept.remote([delivered.window], origin))
             except ProcessLostError as error:
                 self._check_parts()  # if the collector lives, only the window is lost
                 self._pool.dropped_total += 1
@@ -164,8 +174,11 @@ class RaySystem:
         self._get([*improved.published, self._parts["collector"].learned.remote(improved.batches)])
         self._updates += improved.updates
         self._diverged = self._diverged or improved.diverged
-        self.updates, self._skipped = improved.counters.updates, improved.counters.skipped
+        self._take_counters(improved.counters)
         self.clock.add(improved.counters.seconds)
+
+    def _take_counters(self, counters: LearnerCounters) -> None:
+        self.updates, self._skipped, self._memory = counters.updates, counters.skipped, counters.memory
 
     def reweight(self, sampled: Sampled) -> None:
         sampled = replace(sampled, states=None)  # the controller has no use for them
@@ -180,6 +193,7 @@ class RaySystem:
         return {
             "learner/skipped_total": self._skipped,
             **self._get(collector),
+            **self._memory,
             **self._get(controller),
             **self._pool.metrics(),
         }
@@ -215,26 +229,40 @@ class RaySystem:
             envs_per_actor=self._actor_config.env.num_envs,
         ).tree()
 
-    def load_state_dict(self, state: State) -> None:
+    def save_replay(self, folder: Path, before: SavedFiles | None) -> SavedFiles:
+        if before is not None:
+            before = replace(before, folder=before.folder.absolute())
+        saved: SavedFiles = self._get(self._parts["learner"].save_replay.remote(folder.absolute(), before))
+        return saved
+
+    def _load_replay(self, replay: SavedFiles) -> bool:
+        """Let every learner of the group read its copy; return False if the replay begins empty."""
+        replay = replace(replay, folder=replay.folder.absolute())
+        return self.config.run.save_replay and all(
+            self._get([learner.load_replay.remote(replay) for learner in self._learners])
+        )
+
+    def load_state_dict(self, state: State, replay: SavedFiles) -> bool:
         """Continue with the current number of actors.
 
         Actors continue from their saved state if it has the same size.
         """
         parts, learner = self._parts, ray.put(state["learner"])
         self._get([one.load_state_dict.remote(learner) for one in self._learners])
-        self._get(parts["collector"].load_state_dict.remote(state["collector"]))
+        has_replay = self._load_replay(replay)
+        self._get(parts["collector"].load_state_dict.remote(state["collector"], has_replay))
         controller = controller_state(state["controllers"], self._slots)
         self._get(parts["controller"].load_state_dict.remote(controller))
         theta = state["parameters"]
         self._get(parts["server"].push.remote([ray.put(theta["params"])], int(theta["version"])))
-        counters = self._get(parts["learner"].counters.remote())
-        self.updates, self._skipped = counters.updates, counters.skipped
+        self._take_counters(self._get(parts["learner"].counters.remote()))
         self.steps, self.episodes = int(state["steps"]), int(state["episodes"])
         saved_by_local = {"envs_per_actor": self.config.env.num_envs}
         self._pool.start(
             resumable_actor_states({**saved_by_local, **state}, self._actor_config.env.num_envs), self.steps
         )
         self._started = True
+        return has_replay
 
     def close(self) -> None:
         self._pool.close()
