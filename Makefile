@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 # Every install uses the pins. torch comes first, so that no other package pulls in another build of it.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help setup demo test test-fast faults lint typecheck bench bench-atari bench-minatar bench-minatar-quick bench-ray clean
+.PHONY: help setup demo gallery test test-fast faults lint typecheck bench bench-atari bench-minatar bench-minatar-quick bench-ray clean
 
 help:
 	@echo "make demo                 train GDI on MinAtar Breakout with a live display and write a page about it (minutes; runs/demo)"
+	@echo "make gallery              train a run of each algorithm and draw the pictures of docs/gallery.md (minutes)"
 	@echo "make setup                install everything into .venv"
 	@echo "make test                 run lint, type checks and all tests (GDI_NO_BROWSER=1 leaves out those of the pages)"
 	@echo "make test-fast            run lint, type checks and the quick tests (without Ray, long Atari tables and kills)"
@@ -53,6 +54,10 @@ demo: $(VENV)/.core
 	$(BIN)/gdi train gdi-i3 --env MinAtar/Breakout-v0 --steps 600000 --seed 1 --run-dir runs/demo --resume
 	@$(BIN)/gdi report runs/demo -o runs/demo/report.html >/dev/null
 	@echo "The page runs/demo/report.html shows what E did: open it in a browser."
+
+# It continues an interrupted run and repeats no finished one.
+gallery: $(VENV)/.dev
+	$(BIN)/python tools/gallery.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

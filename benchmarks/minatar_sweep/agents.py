@@ -74,5 +74,5 @@ def gdi_config(agent: Agent, game: str, seed: int, steps: int) -> Config:
         learner=learner,
         evaluation=replace(config.evaluation, every_steps=evaluate_every_steps(steps), episodes=EPISODES),
         # One old checkpoint is enough for a resume, and a sweep stores a hundred runs.
-        run=replace(config.run, threads=1, device="cpu", keep_checkpoints=1),
+        run=replace(config.run, threads=1, device="cpu", keep_checkpoints=1, states_per_stage=0),
     )

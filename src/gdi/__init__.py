@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from gdi.config import Config as Config
     from gdi.placement import PlacementConfig as PlacementConfig
     from gdi.presets import make_config as make_config
+    from gdi.report.notebook import watch as watch
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "Config", "PlacementConfig", "load", "make_config", "train"]
+__all__ = ["Agent", "Config", "PlacementConfig", "load", "make_config", "train", "watch"]
 
 _HOME = {
     "Agent": "gdi.agent",
@@ -28,6 +29,7 @@ _HOME = {
     "Config": "gdi.config",
     "PlacementConfig": "gdi.placement",
     "make_config": "gdi.presets",
+    "watch": "gdi.report.notebook",
 }
 
 

@@ -20,6 +20,7 @@ from gdi.envs.screen import make_screen
 from gdi.errors import UserError
 from gdi.evaluation import Evaluation, Evaluator
 from gdi.evaluation.evaluator import num_envs_for
+from gdi.evaluation.strip import Component, Outlook, Strip
 from gdi.evaluation.video import RecordedEpisode, check_path, record
 from gdi.index_space import make_index_space
 from gdi.networks import make_network
@@ -73,6 +74,7 @@ class Agent:
         self._player.begin()
         self._start = True
         self._action = 0
+        self._steps = 0
 
     def act(self, observation: Any, reward: float = 0.0, *, action_mask: Any = None) -> Any:
         """Return the environment's own action for one of its observations.
@@ -114,6 +116,7 @@ class Agent:
             action_mask=beside.action_mask,
         )
         self._action, self._start = int(self._player.act(observed, self._generator).action[0]), False
+        self._steps += 1
         return self._action
 
     def evaluate(
@@ -152,11 +155,35 @@ class Agent:
         check_path(Path(path))
         make_screen(self.config.env, 0).close()
 
-    def record(self, path: str | Path, episodes: int = 1, seed: int = 0) -> list[RecordedEpisode]:
-        """Play episodes and record every frame in color in a new mp4 file, with score, step and λ."""
+    def outlook(self) -> Outlook:
+        """Return λ in the controller's distributions, and the entropy and value of the latest step."""
+        components = []
+        probability = {belief.axis: belief.probability.tolist() for belief in self._controller.belief()}
+        axes = {axis.name: axis for axis in self.space.axes}
+        for name, value in self.named_index.items():
+            axis = axes.get(name)
+            at = (axis.to_coordinate(value) - axis.low) / (axis.high - axis.low) if axis else 0.0
+            ends = (axis.to_value(axis.low), axis.to_value(axis.high)) if axis else (0.0, 0.0)
+            components.append(Component(self.space.label_of(name), value, at, ends, probability.get(name, ())))
+        acted = self._steps > 0
+        return Outlook(
+            step=self._steps,
+            components=tuple(components),
+            entropy=float(self._player.entropy()[0]) if acted else math.nan,
+            highest_entropy=math.log(self.spec.num_actions),
+            value=float(self._player.value()[0]) if acted else math.nan,
+        )
+
+    def record(
+        self, path: str | Path, episodes: int = 1, seed: int = 0, *, strip: bool = False
+    ) -> list[RecordedEpisode]:
+        """Play episodes and record every frame in color in a new mp4 file, with score, step and λ.
+
+        ``strip`` adds the controller's distributions, entropy and value below each frame.
+        """
         check_path(Path(path))
         screen = make_screen(self.config.env, child_seed(seed, "video"))
         try:
-            return record(Path(path), screen, self, episodes)
+            return record(Path(path), screen, self, episodes, Strip(self.outlook) if strip else None)
         finally:
             screen.close()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from gdi.clock import Clock
 from gdi.controller import Controller
 from gdi.errors import DivergenceError, Fault
-from gdi.types import Batch, EpisodeEnd, Metrics, Window
+from gdi.types import Batch, EpisodeEnd, Metrics, SeenStates, Window
 
 if TYPE_CHECKING:  # ``reweight`` also runs in a process that holds only the controller and does not import torch
     from torch import Tensor
@@ -30,12 +30,13 @@ if TYPE_CHECKING:  # ``reweight`` also runs in a process that holds only the con
 
 @dataclass(frozen=True)
 class Sampled:
-    """The number of transitions and the finished episodes of one sampled window, without its arrays."""
+    """The number of transitions, the finished episodes and some states of one sampled window, without its arrays."""
 
     transitions: int
     episodes: list[EpisodeEnd]
     first_step: int  # of the window, among all steps of its actor
     faults: tuple[Fault, ...] = ()  # of environments that were replaced
+    states: SeenStates | None = None
 
 
 @dataclass(frozen=True)
@@ -62,18 +63,19 @@ class Improved:
 
 @dataclass(frozen=True)
 class Iteration:
-    """The episodes that ended, the updates made and the environments replaced in one iteration t."""
+    """The episodes that ended, the updates made, the environments replaced and the states picked in one iteration t."""
 
     episodes: list[EpisodeEnd] = field(default_factory=list)
     updates: list[Metrics] = field(default_factory=list)
     faults: tuple[Fault, ...] = ()
+    states: SeenStates | None = None
 
 
 def sample(actor: Actor, propose: Propose, max_transitions: int) -> tuple[Window, Sampled]:
     """Play one window in every environment: {X_{ρ0,λ}} with λ ~ P_Λ."""
     first_step = actor.acted_steps
     window, transitions, episodes = actor.collect(propose, max_transitions)
-    return window, Sampled(transitions, episodes, first_step, actor.take_faults())
+    return window, Sampled(transitions, episodes, first_step, actor.take_faults(), actor.picked_states())
 
 
 def improve(batches: Iterable[Batch], learner: Learner, push_every_updates: int, clock: Clock) -> Improved:
@@ -148,6 +150,6 @@ def ended(sampled: Sampled | None, improved: Improved) -> Iterator[Iteration]:
     if sampled is None:
         yield Iteration(updates=improved.updates)
     else:
-        yield Iteration(sampled.episodes, improved.updates, sampled.faults)
+        yield Iteration(sampled.episodes, improved.updates, sampled.faults, sampled.states)
     if improved.diverged is not None:
         raise improved.diverged

@@ -44,6 +44,22 @@ class EpisodeEnd:
 
 
 @dataclass(frozen=True)
+class SeenStates:
+    """States that were picked at random from one window, and the episodes that ended in it.
+
+    A key is uniform in [0, 1). The states with the smallest keys of any set of windows are a uniform sample of it.
+    """
+
+    obs: Array  # [n, *frame]
+    value: Array  # [n] float32, V(s); NaN if the algorithm has none
+    index: Array  # [n, components of λ] float32
+    key: Array  # [n] float64
+    episode: Array  # [n, 3] int64, the name of the episode: seed of the stream, first step, environment
+    ended: Array  # [m, 3] int64, names of the episodes that ended
+    ended_return: Array  # [m] float64
+
+
+@dataclass(frozen=True)
 class Window:
     """B parallel sequences of L = burn-in + trained steps, in the time convention of this module.
 

@@ -10,6 +10,7 @@ import torch
 
 from gdi.acting.parameters import Parameters
 from gdi.acting.player import Acted, Observed, Player
+from gdi.acting.states import StatePicker
 from gdi.acting.stream import Stream, first_steps
 from gdi.clock import Clock
 from gdi.config import DataConfig
@@ -18,7 +19,7 @@ from gdi.envs.journal import Journal
 from gdi.errors import Fault
 from gdi.networks import copy_parameters
 from gdi.networks.frames import stack_indices
-from gdi.types import Array, EpisodeEnd, Index, State, Window, window_from
+from gdi.types import Array, EpisodeEnd, Index, SeenStates, State, Window, window_from
 
 # Draws the λ of the next episode for each of the given environments.
 Propose = Callable[[list[int]], list[Index]]
@@ -78,8 +79,12 @@ class Actor:
         env_seed: int,
         clock: Clock,
         redraws: bool = False,
+        picker: StatePicker | None = None,
     ) -> None:
-        """``num_components`` is the number of components of λ. With ``redraws``, λ is also drawn for every window."""
+        """``num_components`` is the number of components of λ. With ``redraws``, λ is also drawn for every window.
+
+        ``picker`` chooses states for pictures.
+        """
         self._env = Journal(env)
         self._player = player
         self._parameters = parameters
@@ -89,6 +94,7 @@ class Actor:
         self._env_seed = env_seed
         self._clock = clock
         self._redraws = redraws
+        self._picker = picker
         self._context = env.spec.frame_stack - 1
         self._has_beside = env.spec.has_mask or env.spec.vector_width > 0
         self.acted_steps = 0  # of each environment, resets included
@@ -126,6 +132,8 @@ class Actor:
         window = _empty_window(length, self._env, self._num_components, state)
         states = np.zeros((length, *state.shape), np.float32)
         self._copy_burn_in(window, states)
+        if self._picker is not None:
+            self._picker.begin(self.acted_steps, length, self._env.num_envs)
         if self._redraws:
             self._stream.index[:] = propose(list(range(self._env.num_envs)))
             self._stream.needs_index[:] = False
@@ -185,6 +193,8 @@ class Actor:
         valid = ~stream.resets
         if valid.sum() > left:  # the budget ends inside this step, so only its first ``left`` transitions count
             valid &= valid.cumsum() <= left
+        if self._picker is not None:
+            self._picker.look(t, valid, self._obs, stream.index, self._player.value, self._episode_names)
         self._write(window, t, acted, step, valid)
         stream.index[stream.resets] = drawn[stream.resets]  # the next observation is the new episode's first
         window.index[t + 1] = stream.index
@@ -242,6 +252,15 @@ class Actor:
             *self._beside,
         )
 
+    def _episode_names(self) -> Array:
+        """Return a name of each environment's episode that no other episode of the run has, [N, 3]."""
+        first = self.acted_steps - self._stream.length_steps
+        return np.stack([np.full_like(first, self._env_seed), first, np.arange(len(first))], -1)
+
+    def picked_states(self) -> SeenStates | None:
+        """Return the states that were picked from the latest window, if any."""
+        return None if self._picker is None else self._picker.states()
+
     def _note(self, window: Window, t: int, notes: dict[str, Array]) -> None:
         for name, note in notes.items():
             if name not in window.extras:
@@ -286,6 +305,8 @@ class Actor:
         ]
         stream.episode_return[done] = 0.0
         stream.length_steps[done] = 0
+        if self._picker is not None and ended:
+            self._picker.end(self._env_seed, self.acted_steps + 1, ended)
         return ended
 
     def _pull(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -59,6 +60,9 @@ class Player:
         self.history = FrameHistory(num_envs, spec.frame_shape, spec.observation_dtype, spec.frame_stack)
         self.begin()
 
+    _head: Any
+    _probabilities: Tensor
+
     def begin(self) -> None:
         """Reset the recurrent state, because all environments are at the first step of an episode."""
         self.state: Tensor = self.network.initial_state(self._num_envs).to(self._device)
@@ -83,7 +87,17 @@ class Player:
             action = probabilities.argmax(-1) if self._greedy else policy.sample(probabilities, generator)
             taken = probabilities.gather(1, action.unsqueeze(1)).squeeze(1)
             notes = self._notes(head)
+        self._head, self._probabilities = head, probabilities
         return Acted(action.numpy(), taken.numpy(), notes)
+
+    def value(self) -> Array:
+        """Return V of the states of the latest step, [N]; NaN if the algorithm has no V."""
+        value = self._algorithm.value(self._head)
+        return np.full(self._num_envs, np.nan, np.float32) if value is None else value[0].numpy()
+
+    def entropy(self) -> Array:
+        """Return the entropy of π_{θ_λ}(·|s) at the latest step, [N], in nats."""
+        return policy.entropy(self._probabilities.log()).numpy()
 
     def peek(self, observed: Observed) -> dict[str, Array]:
         """Take the algorithm's notes of a step that is not acted yet. Nothing advances, and nothing is drawn."""

@@ -70,6 +70,11 @@ class Algorithm(ABC):
         """Return further trained layers by name; there are none by default."""
         return {}
 
+    def value(self, head: Any) -> Tensor | None:
+        """Return V, [T, B], for pictures alone: by default the mean of ``head.value`` over families, if it exists."""
+        value: Tensor | None = getattr(head, "value", None)
+        return None if value is None else value.mean(2)
+
     def record(self, head: Any) -> dict[str, Tensor]:
         """Return notes to take of every acted step, by name, each [T, B]; none by default."""
         return {}

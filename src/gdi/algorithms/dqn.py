@@ -85,6 +85,10 @@ class DQN(Algorithm):
         explored = epsilon / (mask.sum(-1, keepdim=True) if mask.shape[-1] else q.shape[-1])
         return policy.filled(torch.log(explored + (1 - epsilon) * greedy), mask, -torch.inf) + broken
 
+    def value(self, head: Head) -> Tensor:
+        """Return max_a Q, [T, B]."""
+        return head.q[:, :, 0].max(-1).values
+
     def bootstrap_row(self, data: Transitions) -> Tensor | None:
         return self._n_step(data).row if self._config.n_steps > 1 else None
 

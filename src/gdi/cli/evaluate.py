@@ -40,6 +40,11 @@ def run(argv: list[str]) -> int:
     )
     parser.add_argument("--trust", action="store_true", help="import the modules that the run folder names")
     parser.add_argument("--video", type=path_argument, help="also record an episode to this new mp4 file")
+    parser.add_argument(
+        "--strip",
+        action="store_true",
+        help="draw λ, the controller's distributions, entropy and value below the video",
+    )
     parser.add_argument("--video-episodes", type=whole_number, help="number of episodes in the video (default: 1)")
     parser.add_argument(
         "--scores-anyway",
@@ -58,6 +63,8 @@ def run(argv: list[str]) -> int:
         raise UserError("--video plays as the run's evaluations do: drop --greedy.")
     if args.video_episodes is not None and args.video is None:
         raise UserError("--video-episodes needs a video: add --video.")
+    if args.strip and args.video is None:
+        raise UserError("--strip needs a video: add --video.")
     video_episodes = 1 if args.video_episodes is None else args.video_episodes
     if video_episodes < 1:
         raise UserError(f"--video-episodes must be greater than 0, not {video_episodes}.")
@@ -83,7 +90,9 @@ def run(argv: list[str]) -> int:
         if args.index is not None:
             printed["index"] = agent.space.by_name(args.index)
         if args.video is not None:
-            recorded = [episode.to_dict() for episode in agent.record(args.video, video_episodes, args.seed)]
+            recorded = [
+                episode.to_dict() for episode in agent.record(args.video, video_episodes, args.seed, strip=args.strip)
+            ]
             printed["video"] = {"path": str(args.video), "episodes": recorded}
         print(json.dumps(printed))
         return 0
@@ -102,6 +111,8 @@ def run(argv: list[str]) -> int:
     if result.cut_episodes:
         print(f"  {result.cut_episodes} episodes were truncated because they did not end")
     if args.video is not None:
-        reached = [f"{episode.score:,.0f}" for episode in agent.record(args.video, video_episodes, args.seed)]
+        reached = [
+            f"{episode.score:,.0f}" for episode in agent.record(args.video, video_episodes, args.seed, strip=args.strip)
+        ]
         print(f"  video in {args.video}, score {', '.join(reached)}")
     return 0

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "envs": ("gdi.cli.envs", "list the Atari games with their random, human and record scores, and the protocols"),
     "bench": ("gdi.cli.bench", "measure training speed and what limits it"),
     "presets": ("gdi.cli.presets", "list the presets and scales, or the settings of one preset"),
+    "watch": ("gdi.cli.watch", "follow a run while it trains, in the terminal or in a browser"),
     "report": ("gdi.cli.report", "write one page about a run, or about many"),
     "scores": ("gdi.cli.scores", "compare Atari scores with humans, world records and published agents"),
     "theory": ("gdi.cli.theory", "test the paper's theorems on random instances and search for counterexamples"),

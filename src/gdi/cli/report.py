@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gdi.cli.parsing import OneLineParser
 from gdi.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from gdi.report.document import Section
 
 PROG = "gdi report"
 FORMATS = ("html", "csv", "png")
@@ -36,6 +41,9 @@ def make_parser() -> OneLineParser:
     parser.add_argument(
         "--baseline", default="", metavar="AGENT", help="compare games by score / this agent's mean score in each"
     )
+    parser.add_argument(
+        "--tsne", action="store_true", help="map the states that two runs kept by t-SNE, and measure their overlap"
+    )
     return parser
 
 
@@ -56,10 +64,31 @@ def run(argv: list[str]) -> int:
     if args.baseline and args.baseline not in agents:
         hint = did_you_mean(args.baseline, agents)
         raise UserError(f"unknown --baseline {args.baseline!r}.{hint} Agents: {', '.join(agents)}.")
+    states = explored_states(args.runs) if args.tsne else None
     document = report(runs, args.baseline)
+    if states is not None:
+        document = replace(document, sections=(*document.sections, states))
     target = args.output or default_output(args.runs, args.format)
     print(write(document, target, args.format))
     return 0
+
+
+def explored_states(folders: list[Path]) -> Section:
+    """Return the section about the states of two runs."""
+    from gdi.report.runs import is_run_folder, read_run
+    from gdi.report.sections.explored import explored
+    from gdi.report.states import read_states
+    from gdi.report.tsne import map_states
+
+    if len(folders) != 2 or not all(map(is_run_folder, folders)):
+        raise UserError("--tsne compares two runs: name two run folders.")
+    kept = [read_states(folder) for folder in folders]
+    settings = [read_run(folder).settings for folder in folders]
+    labels = [found.preset or folder.name for found, folder in zip(settings, folders, strict=True)]
+    if labels[0] == labels[1]:
+        labels = [folder.resolve().name for folder in folders]
+    names = [settings[0].label_of(name) for name in settings[0].names]
+    return explored(labels, kept, map_states(*kept), names)
 
 
 def default_output(paths: list[Path], style: str) -> Path:

@@ -186,7 +186,7 @@ def run(argv: list[str]) -> int:
     folder = choice.run_dir or default_run_dir(config)
     stream = sys.stderr if choice.json else sys.stdout
     again = resume_command(folder, choice)
-    console = PatientConsole(LiveConsole(config, stream), config.steps)
+    console = PatientConsole(LiveConsole(config, stream, folder), config.steps)
     try:
         with as_typed(argv):
             result = train(

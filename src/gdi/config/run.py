@@ -55,6 +55,8 @@ class RunConfig:
     """Number of newest checkpoints to keep. The one with the best evaluation is kept, too."""
     save_replay: bool = True
     """Save the replay's steps in checkpoints. Without them a resumed run first fills its memory again."""
+    states_per_stage: int = 1000
+    """Number of states to keep from each third of the run, for gdi report --tsne. 0 keeps none."""
     device: str = "auto"
     """Device for the networks of learner, actor and evaluator: auto, cpu or cuda."""
     overlap: bool = False
@@ -73,6 +75,6 @@ class RunConfig:
 
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "run", "log_every_steps", "checkpoint_every_steps", "keep_checkpoints", "workers")
-        yield from not_negative(self, "run", "threads")
+        yield from not_negative(self, "run", "threads", "states_per_stage")
         if self.device not in ("auto", "cpu") and not self.device.startswith("cuda"):
             yield f"--run.device must be auto, cpu or cuda, not {self.device!r}."

@@ -25,7 +25,7 @@ MOVED = {
 }
 # Fields that came after the first runs of a format, by section and kind, with the value that those runs had.
 LATE_FIELDS: dict[tuple[str, str | None], dict[str, Any]] = {
-    ("run", None): {"precision": "float32", "save_replay": True},
+    ("run", None): {"precision": "float32", "save_replay": True, "states_per_stage": 0},
     ("evaluation", None): {"greedy": False, "index": []},
     ("env", None): {
         **{"kwargs": (), "wrappers": (), "action_bins": 0, "processes": 0},

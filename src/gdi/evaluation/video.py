@@ -206,10 +206,27 @@ def length_seconds(path: Path) -> float | None:
         reader.close()
 
 
-def record(path: Path, screen: Screen, player: RecordedPlayer, episodes: int = 1) -> list[RecordedEpisode]:
+class Below(Protocol):
+    """A picture that is drawn below each frame."""
+
+    height: int
+
+    def under(self, frame: Array) -> Array:
+        """Return the frame, [height, width, 3], with the picture below it."""
+        ...
+
+
+def record(
+    path: Path, screen: Screen, player: RecordedPlayer, episodes: int = 1, below: Below | None = None
+) -> list[RecordedEpisode]:
     """Play whole episodes and record them in one video."""
-    with Mp4Writer(path, video_size(screen.image_shape), screen.frames_per_second) as video:
-        return [play_episode(video.write, screen, player) for _ in range(episodes)]
+    width, height = video_size(screen.image_shape)
+    with Mp4Writer(path, (width, height + (below.height if below else 0)), screen.frames_per_second) as video:
+
+        def show(frame: Array) -> None:
+            video.write(below.under(frame) if below else frame)
+
+        return [play_episode(show, screen, player) for _ in range(episodes)]
 
 
 def play_episode(show: Callable[[Array], None], screen: Screen, player: RecordedPlayer) -> RecordedEpisode:

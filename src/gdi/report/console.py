@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console, Group
@@ -22,6 +23,7 @@ from rich.table import Table
 
 from gdi.config import Config, FixedConfig, UniformConfig
 from gdi.index_space import IndexSpace, make_index_space
+from gdi.report.console_strips import ControlView
 from gdi.runtime.events import Event
 from gdi.types import EpisodeEnd
 
@@ -49,8 +51,10 @@ class LiveConsole:
     If the output is not a terminal, plain lines are printed instead.
     """
 
-    def __init__(self, config: Config, stream: TextIO | None = None) -> None:
+    def __init__(self, config: Config, stream: TextIO | None = None, folder: Path | None = None) -> None:
+        """``folder`` is the run folder, whose log a resumed run continues."""
         self._config = config
+        self._folder = folder
         self._space = make_index_space(config.index_space)
         self._console = Console(file=stream or sys.stderr, highlight=False)
         self._progress = Progress(
@@ -66,6 +70,7 @@ class LiveConsole:
         self._task: TaskID = self._progress.add_task(config.env.id, total=config.steps)
         self._returns: list[float] = []
         self._train: Event = {}
+        self._control = ControlView(self._space)
         self._evaluation: Event = {}
         self._speed = SpeedMeter()
         self._last_plain = time.monotonic()
@@ -73,6 +78,7 @@ class LiveConsole:
 
     def episode(self, steps: int, episode: EpisodeEnd) -> None:
         self._returns = [*self._returns[-RECENT_EPISODES + 1 :], episode.episode_return]
+        self._control.episode(episode)
 
     def event(self, event: Event) -> None:
         kind = event["kind"]
@@ -84,6 +90,8 @@ class LiveConsole:
                 self._live.start()
             self._progress.update(self._task, completed=event["steps"])
             self._speed = SpeedMeter(event["steps"])
+            if event["steps"] and self._folder is not None:
+                self._control.continue_from(self._folder)
         elif kind == "notice":
             self._console.print(event["text"], style="yellow", markup=False, soft_wrap=True)
         elif kind == "progress":
@@ -93,6 +101,7 @@ class LiveConsole:
                 self._plain(event)
         elif kind == "train":
             self._train = event
+            self._control.line(event)
         elif kind == "evaluation":
             self._evaluation = event
             if self._live is None:
@@ -137,7 +146,7 @@ class LiveConsole:
                 table.add_row("parameter lag", f"{train['actor/parameter_lag_updates']:.1f} updates")
             shares = sorted(train["clock"]["shares"].items(), key=lambda item: -item[1])
             table.add_row("time goes to", "   ".join(f"{name} {share:.0%}" for name, share in shares if share >= 0.01))
-        return Group(self._progress, table)
+        return Group(self._progress, *self._control.rows(self._console.width), table)
 
     def _frames_per_step(self) -> float:
         event = self._train or self._evaluation

@@ -81,6 +81,7 @@ class Figure:
     views: Mapping[tuple[str, ...], View]
     menus: tuple[Menu, ...] = ()
     height: int = 380  # pixels
+    frames: tuple[str, ...] = ()  # data: URLs of pictures; the first custom datum of a point is the number of its own
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,7 @@ def _block(block: Block, shared: dict[str, int]) -> dict[str, Any]:
         "name": block.name,
         "caption": block.caption,
         "height": block.height,
+        "frames": list(block.frames),
         "menus": [{"label": m.label, "tabs": m.tabs, "options": list(m.options.items())} for m in block.menus],
         "views": {
             "/".join(key): {

@@ -77,6 +77,8 @@ def _panel(canvas: Any, panel: Any, traces: Sequence[Mapping[str, Any]], layout:
             _heatmap(canvas, panel, trace)
         else:
             _line(panel, trace)
+    if layout.get(f"xaxis{name[0][1:]}", {}).get("visible", True) is False:
+        panel.set_axis_off()
     for which, key in (("x", f"xaxis{name[0][1:]}"), ("y", f"yaxis{name[1][1:]}")):
         _axis(panel, which, layout.get(key, {}))
     if not any(trace.get("type") == "heatmap" for trace in traces):
@@ -98,7 +100,7 @@ def _line(panel: Any, trace: Mapping[str, Any]) -> None:
     y = [plain(value) for value in trace["y"]] if isinstance(trace["y"][0], str) else _floats(trace["y"])
     style = {"color": color, "label": plain(trace["name"]) if trace.get("showlegend", True) else None}
     if "lines" not in trace.get("mode", "lines"):
-        style |= {"linestyle": "none", "marker": "o"}
+        style |= {"linestyle": "none", "marker": "o", "markersize": look.get("size", 8) * 0.6}
     else:
         style |= {"linestyle": DASHES[look.get("dash", "solid")], "linewidth": look.get("width", 2) * 0.8}
         style |= {"drawstyle": STEPS.get(look.get("shape"), "default")}
@@ -113,6 +115,9 @@ def _line(panel: Any, trace: Mapping[str, Any]) -> None:
 
 def _heatmap(canvas: Any, panel: Any, trace: Mapping[str, Any]) -> None:
     z = np.array([_floats(row) for row in trace["z"]])
+    if not trace.get("showscale", True):  # a background
+        panel.pcolormesh(_floats(trace["x"]), _floats(trace["y"]), z, cmap="gray_r", vmax=2.5)
+        return
     bounds = {"vmin": trace.get("zmin"), "vmax": trace.get("zmax")}
     if isinstance(trace["x"][0], str):
         names = [plain(name) for name in trace["x"]]

@@ -13,6 +13,7 @@ import torch
 from gdi.acting.actor import Actor
 from gdi.acting.parameters import Parameters
 from gdi.acting.player import Player
+from gdi.acting.states import StatePicker, picked_share
 from gdi.algorithms import make_algorithm
 from gdi.clock import Clock
 from gdi.config import Config, ExactReplayConfig
@@ -28,6 +29,7 @@ from gdi.learner.group import LearnerGroup
 from gdi.networks import make_network
 from gdi.runtime.malloc import keep_freed_memory
 from gdi.runtime.memory_plan import MemoryPlan, available_memory_bytes, check_fits, plan_memory
+from gdi.runtime.states import STAGES
 from gdi.seeds import child_seed
 
 
@@ -107,7 +109,16 @@ def make_actor(
         env_seed=child_seed(config.seed, "environments", *which),
         clock=clock,
         redraws=getattr(config.controller, "redraw", "episode") == "window",
+        picker=make_picker(config, *which),
     )
+
+
+def make_picker(config: Config, *which: int) -> StatePicker | None:
+    """Return the choice of states to keep from this actor, or None if the run keeps none."""
+    wanted = config.run.states_per_stage
+    if not wanted:
+        return None
+    return StatePicker(child_seed(config.seed, "states", *which), picked_share(wanted, config.steps // STAGES))
 
 
 def make_evaluator(config: Config, device: torch.device, threads: int = 0) -> Evaluator:

@@ -23,6 +23,8 @@ CHANGED = (
     "cannot resume {}: config.json was changed since its newest checkpoint was written. Put the old one back, or start "
     "a new run in another --run-dir."
 )
+# Settings that do not affect training. Runs that are older than such a setting can therefore be resumed.
+MAY_CHANGE = ("run.states_per_stage",)
 
 
 def default_run_dir(config: Config) -> Path:
@@ -136,6 +138,8 @@ def check_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
         raise UserError(f"{run_dir} is not empty: continue that run with --resume, or choose another --run-dir.")
     stored = read_config(run_dir, classes=own_classes(config), modules=own_modules(config))
     for name, old, new in differences(stored, config):
+        if name in MAY_CHANGE:
+            continue
         raise UserError(
             f"cannot resume {run_dir}: {name} was {old!r} and is now {new!r}. A run keeps its config: start a new "
             "one in another --run-dir."

@@ -22,6 +22,8 @@ from gdi.iteration import Iteration
 from gdi.runtime.events import Event, Sink
 from gdi.runtime.files import RunFiles
 from gdi.runtime.metrics import Averages
+from gdi.runtime.states import StateRecorder
+from gdi.runtime.storage import writing
 from gdi.runtime.tree import check_windows, loading
 from gdi.seeds import child_seed
 from gdi.types import State
@@ -96,11 +98,12 @@ class PendingEvaluation:
 class Run:
     """Algorithm 1 over a system, with scheduled evaluation, logging and checkpoints."""
 
-    def __init__(self, system: System, files: RunFiles, watchers: Sink) -> None:
+    def __init__(self, system: System, files: RunFiles, watchers: Sink, states: StateRecorder | None = None) -> None:
         self._system = system
         self._config = system.config
         self._files = files
         self._watchers = watchers  # includes the log
+        self._states = states
         self._averages = Averages()
         self._last = {"log": 0, "evaluation": 0, "checkpoint": 0}  # step count at the last time of each
         self._best_mean = -math.inf
@@ -161,6 +164,8 @@ class Run:
         self._finished = bool(run["finished"])
         self._restarts = int(run.get("restarts", 0))
         self._seconds_before = float(run["seconds"])
+        if self._states is not None and "states" in run:
+            self._states.load_state_dict(run["states"])
 
     def _refill_text(self) -> str:
         first = getattr(self._config.data, "learn_start_transitions", 0)
@@ -213,6 +218,8 @@ class Run:
             self._averages.add({"episode/return": episode.episode_return, "episode/length_steps": episode.length_steps})
         for metrics in iteration.updates:
             self._averages.add(metrics)
+        if self._states is not None:
+            self._states.add(self.steps, iteration.states)
         for fault in iteration.faults:
             self._restarts += 1
             self._note_fault(fault)
@@ -335,6 +342,9 @@ class Run:
         with self._system.clock.measure("checkpoint"):
             save_replay = self._system.save_replay if self._config.run.save_replay else None
             path = self._files.save(self.steps, self._system.updates, self._state, best=best, save_replay=save_replay)
+            if self._states is not None:
+                with writing(self._files.folder):
+                    self._states.write()
         self._watchers.event({"kind": "checkpoint", "steps": self.steps, "path": str(path)})
         return path
 
@@ -351,5 +361,6 @@ class Run:
             "finished": self._finished,
             "seconds": self.seconds,
             "log": position,
+            **({} if self._states is None else {"states": self._states.state_dict()}),
             **({"restarts": self._restarts} if self._restarts else {}),
         }

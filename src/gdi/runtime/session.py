@@ -23,6 +23,7 @@ from gdi.runtime.guard import FolderGuard
 from gdi.runtime.lock import RunLock
 from gdi.runtime.run import Run, System
 from gdi.runtime.run_log import RunLog
+from gdi.runtime.states import StateRecorder
 
 # A process may be lost this often before the next checkpoint.
 MAX_LOSSES_PER_CHECKPOINT = 3
@@ -156,7 +157,9 @@ class Session:
         """Train until the end, a stop, or the loss of a process."""
         config, folder, watchers = self._config, self._folder, self._watchers
         store = CheckpointStore(folder / CHECKPOINTS, config.run.keep_checkpoints, watchers.notice)
-        run = Run(system, RunFiles(guard, log, store, watchers.notice), watchers)
+        kept = config.run.states_per_stage
+        states = StateRecorder(folder, kept, config.steps) if kept else None
+        run = Run(system, RunFiles(guard, log, store, watchers.notice), watchers, states)
         resumed = run.resume() if continues else False
         if self._began_steps is None:
             begin = format_start(config, folder, run.steps, resumed)

@@ -49,7 +49,8 @@ class Figure {
     this.block = block;
     this.plot = make("div", { class: "plot", role: "group", "aria-label": block.caption });
     this.plot.style.minHeight = `${block.height}px`;
-    this.panel = make("div", {}, this.plot);
+    this.frame = make("img", { class: "frame", alt: "", hidden: "" });
+    this.panel = make("div", { class: "panel" }, this.plot, this.frame);
     this.tableBody = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The numbers in the figure" });
     this.details = make("details", {}, make("summary", {}, "The numbers in this figure"), this.tableBody);
     this.details.addEventListener("toggle", () => this.fillTable());
@@ -122,7 +123,24 @@ class Figure {
     if (!view) return;
     const height = view.layout.height ?? this.block.height;
     Plotly.react(this.plot, view.data, themed({ height, ...view.layout }), plotConfig);
+    if (this.block.frames.length && !this.follows) this.followPointer();
     this.fillTable();
+  }
+
+  // The picture of the state under the pointer, beside it.
+  followPointer() {
+    this.follows = true;
+    this.plot.on("plotly_hover", ({ points: [point], event }) => {
+      const source = this.block.frames[point.customdata?.[0]];
+      if (!source) return;
+      const edge = this.panel.getBoundingClientRect();
+      const x = event.clientX - edge.left, y = event.clientY - edge.top;
+      this.frame.src = source;
+      this.frame.style.left = `${x > edge.width / 2 ? x - 120 : x + 24}px`;
+      this.frame.style.top = `${Math.max(0, y - 120)}px`;
+      this.frame.hidden = false;
+    });
+    this.plot.on("plotly_unhover", () => { this.frame.hidden = true; });
   }
 
   // The table holds what the view draws, one column per series with the same x.

@@ -181,6 +181,7 @@ class RaySystem:
         self.updates, self._skipped, self._memory = counters.updates, counters.skipped, counters.memory
 
     def reweight(self, sampled: Sampled) -> None:
+        sampled = replace(sampled, states=None)  # the controller has no use for them
         before, self._reweighting = self._reweighting, self._parts["controller"].reweight.remote(sampled)
         if before is not None:
             self._get(before)
