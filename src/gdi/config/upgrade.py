@@ -28,7 +28,7 @@ LATE_FIELDS: dict[tuple[str, str | None], dict[str, Any]] = {
     ("run", None): {"precision": "float32", "save_replay": True, "states_per_stage": 0},
     ("evaluation", None): {"greedy": False, "index": []},
     ("env", None): {
-        **{"kwargs": (), "wrappers": (), "action_bins": 0, "processes": 0},
+        **{"kwargs": [], "wrappers": [], "action_bins": 0, "processes": 0},
         **{"timeout_seconds": 0.0, "restart_on_error": 0},
     },
     ("network", None): {"activation": "tanh", "normalize": False},
