@@ -12,13 +12,13 @@ from gdi.acting.parameters import Parameters
 from gdi.acting.player import Acted, Observed, Player
 from gdi.acting.states import StatePicker
 from gdi.acting.stream import Stream, first_steps
+from gdi.acting.windows import copy_burn_in, empty_window, write_notes
 from gdi.clock import Clock
 from gdi.config import DataConfig
 from gdi.envs.base import StepResult, VectorEnv, replaced
 from gdi.envs.journal import Journal
 from gdi.errors import Fault
 from gdi.networks import copy_parameters
-from gdi.networks.frames import stack_indices
 from gdi.types import Array, EpisodeEnd, Index, SeenStates, State, Window, window_from
 
 # Draws the λ of the next episode for each of the given environments.
@@ -35,28 +35,6 @@ class Mark(NamedTuple):
     params: Params | None
     last_window: Window | None
     state_history: Array
-
-
-def _empty_window(length: int, env: VectorEnv, num_components: int, state: Array) -> Window:
-    """Allocate a zeroed window of ``length`` steps for all environments. Unwritten steps stay invalid."""
-    n, spec = env.num_envs, env.spec
-    return Window(
-        obs=np.zeros((spec.frame_stack - 1 + length + 1, n, *spec.frame_shape), spec.observation_dtype),
-        episode_start=np.zeros((length + 1, n), bool),
-        previous_action=np.zeros((length + 1, n), np.int64),
-        previous_reward=np.zeros((length + 1, n), np.float32),
-        index=np.zeros((length + 1, n, num_components), np.float32),
-        action=np.zeros((length, n), np.int64),
-        reward=np.zeros((length, n), np.float32),
-        terminated=np.zeros((length, n), bool),
-        truncated=np.zeros((length, n), bool),
-        valid=np.zeros((length, n), bool),
-        behavior_prob=np.ones((length, n), np.float32),
-        version=np.zeros((length, n), np.int64),
-        state=state,
-        vector=np.zeros((length + 1, n, spec.vector_width), np.float32),
-        action_mask=np.ones((length + 1, n, spec.num_actions if spec.has_mask else 0), bool),
-    )
 
 
 class Actor:
@@ -129,9 +107,10 @@ class Actor:
         if self._budget_exhausted and first:
             self._restart_episodes()  # the last steps of the last window are empty, so there is nothing to burn in
         state = self._player.network.initial_state(self._env.num_envs).numpy()
-        window = _empty_window(length, self._env, self._num_components, state)
+        window = empty_window(length, self._env, self._num_components, state)
         states = np.zeros((length, *state.shape), np.float32)
-        self._copy_burn_in(window, states)
+        if first and self._last_window is not None:
+            copy_burn_in(window, states, self._last_window, self._state_history, self._config)
         if self._picker is not None:
             self._picker.begin(self.acted_steps, length, self._env.num_envs)
         if self._redraws:
@@ -149,29 +128,13 @@ class Actor:
             left -= self._step(window, states, t, propose, left)
             episodes += self._end_episodes(window, t)
         if end < length and window.action_mask.shape[-1]:
-            window.action[end] = window.action_mask[end].argmax(
-                -1
-            )  # not acted, but even there only valid actions stand
+            # This step is not acted, but it holds only valid actions.
+            window.action[end] = window.action_mask[end].argmax(-1)
         if window.extras:
             self._annotate(window, end)
         window.state[:] = states[0]
         self._last_window, self._state_history = window, states
         return window, max_transitions - left, episodes
-
-    def _copy_burn_in(self, window: Window, states: Array) -> None:
-        burn_in = self._config.burn_in_steps
-        if not burn_in or self._last_window is None:
-            return
-        last, source, kept = self._last_window, self._config.sequence_steps, slice(0, burn_in)
-        for name, array in window.arrays().items():
-            if name not in ("state", "obs"):
-                array[kept] = getattr(last, name)[source : source + burn_in]
-        if self._context:
-            stack = stack_indices(torch.from_numpy(last.episode_start), self._context + 1)[source].numpy()  # [N, S]
-            window.obs[: self._context] = last.obs[stack[:, :-1].T, np.arange(self._env.num_envs)]
-        begin = self._context + source
-        window.obs[self._context : self._context + burn_in] = last.obs[begin : begin + burn_in]
-        states[kept] = self._state_history[source : source + burn_in]
 
     def _step(self, window: Window, states: Array, t: int, propose: Propose, left: int) -> int:
         """Play one step of all environments and write it at time t. Return its number of transitions."""
@@ -261,15 +224,9 @@ class Actor:
         """Return the states that were picked from the latest window, if any."""
         return None if self._picker is None else self._picker.states()
 
-    def _note(self, window: Window, t: int, notes: dict[str, Array]) -> None:
-        for name, note in notes.items():
-            if name not in window.extras:
-                window.extras[name] = np.zeros((len(window.episode_start), len(note)), np.float32)
-            window.extras[name][t] = note
-
     def _annotate(self, window: Window, end: int) -> None:
         """Note the row after the last acted one, and let the algorithm make its extras of all notes."""
-        self._note(window, end, self._player.peek(self._observed()))
+        write_notes(window, end, self._player.peek(self._observed()))
         extras = self._player.annotate(window)
         window.extras.clear()
         window.extras.update(extras)
@@ -288,7 +245,7 @@ class Actor:
         if self._has_beside:
             window.vector[t], window.vector[t + 1] = self._beside.vector, self._env.beside.vector
             window.action_mask[t], window.action_mask[t + 1] = self._beside.action_mask, self._env.beside.action_mask
-        self._note(window, t, acted.notes)
+        write_notes(window, t, acted.notes)
 
     def _end_episodes(self, window: Window, t: int) -> list[EpisodeEnd]:
         """Return the episodes that ended with step t inside the budget, and reset the counters of ended ones."""

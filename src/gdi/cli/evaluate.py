@@ -5,9 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import TYPE_CHECKING
 
 from gdi.cli.parsing import JSON_HELP, OneLineParser, path_argument, shorten, whole_number
 from gdi.errors import DivergenceError, UserError
+
+if TYPE_CHECKING:
+    from gdi.agent import Agent
+    from gdi.evaluation import Evaluation
+    from gdi.evaluation.video import RecordedEpisode
 
 
 def parse_index(text: str) -> tuple[float, ...]:
@@ -18,8 +24,8 @@ def parse_index(text: str) -> tuple[float, ...]:
         raise argparse.ArgumentTypeError(f"{shorten(text)!r} is not a list of numbers such as 100,300,0.5") from None
 
 
-def run(argv: list[str]) -> int:
-    """Play evaluation episodes with a trained agent, and print its scores."""
+def make_parser() -> OneLineParser:
+    """Return the parser of the command's options."""
     parser = OneLineParser(prog="gdi evaluate", description="Play evaluation episodes with a trained agent.")
     parser.add_argument("run_dir", type=path_argument, metavar="RUN_DIR", help="folder of a training run")
     parser.add_argument("--episodes", type=whole_number, default=32, help="number of episodes to play (default: 32)")
@@ -52,7 +58,11 @@ def run(argv: list[str]) -> int:
         help="show HNS, HWRNS and SABER also if the run changed its Atari protocol",
     )
     parser.add_argument("--json", action="store_true", help=JSON_HELP)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def check_arguments(args: argparse.Namespace) -> None:
+    """Raise UserError if options contradict each other or are out of range."""
     if args.episodes < 1:
         raise UserError(f"--episodes must be greater than 0, not {args.episodes}.")
     if args.seed < 0:
@@ -65,13 +75,16 @@ def run(argv: list[str]) -> int:
         raise UserError("--video-episodes needs a video: add --video.")
     if args.strip and args.video is None:
         raise UserError("--strip needs a video: add --video.")
-    video_episodes = 1 if args.video_episodes is None else args.video_episodes
-    if video_episodes < 1:
-        raise UserError(f"--video-episodes must be greater than 0, not {video_episodes}.")
+    if args.video_episodes is not None and args.video_episodes < 1:
+        raise UserError(f"--video-episodes must be greater than 0, not {args.video_episodes}.")
 
-    from gdi.api import load
-    from gdi.evaluation import WITHHELD, normalized_scores, report_of
-    from gdi.report.console import format_normalized
+
+def run(argv: list[str]) -> int:
+    """Play evaluation episodes with a trained agent, and print its scores."""
+    args = make_parser().parse_args(argv)
+    check_arguments(args)
+
+    from gdi.api import load  # not at the top, because help and bad input must not wait for torch
 
     def warn(text: str) -> None:
         print(f"gdi: warning: {text}", file=sys.stderr)
@@ -85,17 +98,33 @@ def run(argv: list[str]) -> int:
         raise UserError(
             f"cannot evaluate {args.run_dir}: training diverged and its policy is NaN or infinite. Try --best."
         ) from None
-    if args.json:
-        printed = {**report_of(result, anyway=args.scores_anyway), "steps": agent.steps, "seed": args.seed}
-        if args.index is not None:
-            printed["index"] = agent.space.by_name(args.index)
-        if args.video is not None:
-            recorded = [
-                episode.to_dict() for episode in agent.record(args.video, video_episodes, args.seed, strip=args.strip)
-            ]
-            printed["video"] = {"path": str(args.video), "episodes": recorded}
-        print(json.dumps(printed))
-        return 0
+    (print_json if args.json else print_text)(args, agent, result)
+    return 0
+
+
+def record_video(args: argparse.Namespace, agent: Agent) -> list[RecordedEpisode]:
+    """Record the episodes of ``--video``."""
+    return agent.record(args.video, args.video_episodes or 1, args.seed, strip=args.strip)
+
+
+def print_json(args: argparse.Namespace, agent: Agent, result: Evaluation) -> None:
+    """Print the evaluation as one JSON object, and record the video."""
+    from gdi.evaluation import report_of
+
+    printed = {**report_of(result, anyway=args.scores_anyway), "steps": agent.steps, "seed": args.seed}
+    if args.index is not None:
+        printed["index"] = agent.space.by_name(args.index)
+    if args.video is not None:
+        recorded = [episode.to_dict() for episode in record_video(args, agent)]
+        printed["video"] = {"path": str(args.video), "episodes": recorded}
+    print(json.dumps(printed))
+
+
+def print_text(args: argparse.Namespace, agent: Agent, result: Evaluation) -> None:
+    """Print the evaluation for a reader, and record the video."""
+    from gdi.evaluation import WITHHELD, normalized_scores
+    from gdi.report.console import format_normalized
+
     print(f"{result.env}, trained for {agent.steps:,} steps: {result.episodes} episodes, seed {args.seed}")
     print(
         f"  mean {result.mean:.2f} ± {result.std:.2f} (std)   median {result.median:.2f}   "
@@ -111,8 +140,5 @@ def run(argv: list[str]) -> int:
     if result.cut_episodes:
         print(f"  {result.cut_episodes} episodes were truncated because they did not end")
     if args.video is not None:
-        reached = [
-            f"{episode.score:,.0f}" for episode in agent.record(args.video, video_episodes, args.seed, strip=args.strip)
-        ]
+        reached = [f"{episode.score:,.0f}" for episode in record_video(args, agent)]
         print(f"  video in {args.video}, score {', '.join(reached)}")
-    return 0
