@@ -29,6 +29,7 @@ from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 from gdi.config import EnvConfig
 from gdi.envs import make_env
 from gdi.envs.atari import AtariEnv
+from gdi.envs.guard import Guard
 from gdi.envs.names import canonical_env_id
 from gdi.envs.protocols import PROTOCOLS, AtariProtocol
 from gdi.errors import UserError
@@ -721,7 +722,8 @@ def test_other_ids_stay_as_they_are(env_id: str) -> None:
 
 def test_make_env_makes_an_atari_game() -> None:
     with closing(make_env(EnvConfig(id="ALE/Pong-v5", protocol="paper", num_envs=2))) as env:
-        assert isinstance(env, AtariEnv)
+        assert isinstance(env, Guard)
+        assert isinstance(env.inner, AtariEnv)
         assert env.num_envs == 2
         assert env.reset(0).shape == (2, SIDE, SIDE)
     config = EnvConfig(id="ALE/Pong-v5", protocol="machado", num_envs=2, max_episode_steps=3)

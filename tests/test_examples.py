@@ -100,10 +100,12 @@ def test_e_can_search_the_axis_of_the_users_algorithm(monkeypatch: pytest.Monkey
     assert sum(counts[-1]) > 0
 
 
-def test_a_run_of_ones_own_opens_with_trust_only(
-    example: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_run_with_ones_own_class_opens_for_its_maker_and_for_others_with_trust_only(
+    example: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = gdi.train(tiny(example.make_config("MinAtar/Breakout-v0", steps=300)), tmp_path / "run").run_dir
+    assert main(["evaluate", str(folder), "--episodes", "1"]) == 0
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "somebody-else"))
     capsys.readouterr()
     assert f"module {example.__name__}" in error_line(["evaluate", str(folder), "--episodes", "1"], capsys)
     assert main(["evaluate", str(folder), "--episodes", "1", "--trust"]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import sys
@@ -45,10 +46,11 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_few_trials_of_each_part_survive(part: str, work: Path) -> None:
     trials, count = SHORT[part]
     made: list[Trial] = []
+    victims = itertools.count()
     while len(made) < count:
         victim = work / "victim"
         if victim.exists():
-            victim.rename(work / f"{part}-{len(made)}")
+            victim.rename(work / f"{part}-{next(victims)}")
         made += trials(len(made) * 5, random.Random(len(made)), work)  # every fifth number is of gdi-i3
     assert [trial for trial in made if trial.outcome != "survived"] == []
 

@@ -184,7 +184,7 @@ def test_a_checkpoint_cannot_hold_or_run_code(tmp_path: Path) -> None:
 def test_nothing_in_the_package_can_unpickle() -> None:
     source = "\n".join(path.read_text() for path in Path(gdi.__file__).parent.rglob("*.py"))
     for word in ("pickle", "torch.load", "torch.save"):
-        assert word not in source
+        assert word not in source.replace("allow_pickle=False", "")
 
 
 def test_an_interrupted_write_leaves_the_old_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,7 @@ def test_gdi_runs_with_its_presets_and_one_thread() -> None:
         plain = agents.make_config(agent.preset, "MinAtar/Asterix-v0", scale="minatar", steps=10**6, seed=3)
         config = agents.gdi_config(agent, "Asterix", 3, 10**6)
         changed = {name for name, _, _ in differences(plain, config)}
-        allowed = {"run.threads", "run.device", "run.keep_checkpoints"}
+        allowed = {"run.threads", "run.device", "run.keep_checkpoints", "run.states_per_stage"}
         assert changed == allowed | ({"learner.reward_scales"} if agent.reward_scale else set())
         assert config.run.threads == 1
     assert agents.gdi_config(AGENTS["fixed-unscaled"], "Asterix", 1, 10).learner.reward_scales == (1.0,)

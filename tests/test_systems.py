@@ -26,7 +26,16 @@ from gdi.networks import AgentNetwork, Seen
 from gdi.presets import PRESETS, SCALES, make_config
 from gdi.theory.live import classify_config
 from gdi.theory.taxonomy import GDIClass
-from helpers import error_line, make_network, read_metric_lines, saved_network, stop_after, tiny_config, with_lstm
+from helpers import (
+    error_line,
+    make_network,
+    read_metric_lines,
+    saved_network,
+    seen_of,
+    stop_after,
+    tiny_config,
+    with_lstm,
+)
 from systems import small, with_e
 
 CASES = {
@@ -104,7 +113,7 @@ def test_the_policy_depends_on_exactly_the_declared_families(preset: str) -> Non
     for values in product(*ends):
         declared = config.learner.families_of(dict(zip(axes, values, strict=True)), num_families)
         steps = torch.zeros(1, 64)
-        seen = Seen(obs, steps.bool(), steps.long(), steps, torch.tensor(values).expand(1, 64, len(values)))
+        seen = seen_of(obs, steps.bool(), steps.long(), steps, torch.tensor(values).expand(1, 64, len(values)))
 
         def policy(theta: AgentNetwork, seen: Seen = seen) -> torch.Tensor:
             return algorithm.log_probs(theta(seen, theta.initial_state(64)).head, seen).exp().detach()
@@ -153,15 +162,15 @@ BAD = [
     ("ppo", ["--data", "sampled"], "PPO trains each window at once"),
     ("dqn", ["--data", "samplde"], "Did you mean 'sampled'?"),
     ("dqn", ["--learner.n-steps", "3"], "set --data.slice-steps 3"),
-    ("dqn", ["--data.capacity-transitions", "1000000000000", "--data.learn-start-transitions", "100"], "does not fit"),
+    ("dqn", ["--data.capacity-transitions", "9000000000", "--data.learn-start-transitions", "100"], "does not fit"),
     ("dqn", ["--learner.rho-bar", "1"], "--learner.rho-bar"),
     (
         "dqn",
-        ["--data.capacity-transitions", "1000000000000", "--data.learn-start-transitions", "100"],
+        ["--data.capacity-transitions", "9000000000", "--data.learn-start-transitions", "100"],
         "Set --data.capacity-transitions",
     ),
     ("dqn", ["--index-space.inverse-tau.search"], "--index-space.inverse-tau.search"),
-    ("dqn", ["--index-space", "softmax"], "the index space has"),
+    ("dqn", ["--index-space", "softmax"], "does not work with --index-space softmax"),
     ("dqn", ["--data.batch-size-sequences", "200000"], "smaller than a batch"),
     ("dqn", ["--data.learn-start-transitions", "200000"], "more than the memory holds"),
     ("dqn", ["--learner", "dqnn"], "Did you mean 'dqn'?"),

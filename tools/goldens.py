@@ -45,6 +45,7 @@ PLAYED_STEPS, PLAYED_EPISODE_STEPS = 30, 10
 PLAYED_INDEX = (1.5, 4.0, 0.25)
 # Values that depend on timing: seconds, and the length of the log that holds them.
 WALL_CLOCK = ("/run/seconds", "/run/log/metrics.jsonl")
+NORMALIZED = {"hns", "hwrns", "saber"}
 WINDOW_KEYS = {"obs", "episode_start", "valid", "action", "index", "behavior_prob", "previous_action"}
 
 Array = NDArray[Any]
@@ -448,8 +449,11 @@ def differing_arrays(base: Array, tree: Array, path: str) -> Iterator[str]:
 
 
 def in_common(base: Tree, tree: Tree) -> tuple[Tree, Tree]:
-    """Restrict two evaluations to their common keys, because a tree may report more than the base."""
-    keys = [key for key in base if key in tree]
+    """Restrict two evaluations to what both report.
+
+    A tree may report more than the base, and it withholds scores under a changed protocol. These follow from the mean.
+    """
+    keys = [key for key in base if key in tree and not (key in NORMALIZED and tree[key] is None)]
     assert "mean" in keys, "an evaluation without its mean"
     return {key: base[key] for key in keys}, {key: tree[key] for key in keys}
 
