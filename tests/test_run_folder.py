@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -471,6 +472,7 @@ def test_ctrl_c_ends_a_loop_of_the_shell(tmp_path: Path) -> None:
     try:
         while not list(tmp_path.glob("0/checkpoints/step-*")):
             assert shell.poll() is None, shell.communicate()
+            time.sleep(0.02)
         os.killpg(shell.pid, signal.SIGINT)
         out, err = shell.communicate(timeout=60)
     finally:
