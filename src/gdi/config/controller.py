@@ -101,6 +101,11 @@ class ScheduleConfig:
     evaluation: float = 0.05
     """Value of the component in evaluations."""
 
+    def value_at(self, transitions: int) -> float:
+        """Return the value of the component after so many transitions."""
+        share = min(1.0, transitions / self.over_steps)
+        return self.start + share * (self.end - self.start)
+
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "controller", "over_steps")
         yield from not_negative(self, "controller", "start", "end", "evaluation")

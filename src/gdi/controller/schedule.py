@@ -27,9 +27,7 @@ class ScheduledController:
     @property
     def value(self) -> float:
         """Current value of the component."""
-        config = self._config
-        share = min(1.0, self._transitions / config.over_steps)
-        return config.start + share * (config.end - config.start)
+        return self._config.value_at(self._transitions)
 
     def _index(self, value: float) -> Index:
         return (*self._base[: self._place], value, *self._base[self._place + 1 :])

@@ -21,7 +21,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from gdi.config import Config, FixedConfig, UniformConfig
+from gdi.config import Config, FixedConfig, ScheduleConfig, UniformConfig
 from gdi.index_space import IndexSpace, make_index_space
 from gdi.report.console_strips import ControlView
 from gdi.runtime.events import Event
@@ -165,7 +165,8 @@ class SpeedMeter:
 
     def update(self, steps: int) -> None:
         now = time.monotonic()
-        self._marks = [*[mark for mark in self._marks if now - mark[0] < 10.0][-200:], (now, steps)]
+        recent = [mark for mark in self._marks if now - mark[0] < 10.0] or self._marks[-1:]
+        self._marks = [*recent[-200:], (now, steps)]
 
     @property
     def per_second(self) -> float:
@@ -184,11 +185,14 @@ def format_normalized(scores: Mapping[str, Any]) -> str:
 
 
 def format_best_index(train: Event, config: Config, space: IndexSpace) -> str:
-    """Format the center of each axis's best block, or its fixed value: ``1/τ1 3.5  1/τ2 12.5  ε 0.85``."""
+    """Format the center of each axis's best block, or its current value: ``1/τ1 3.5  1/τ2 12.5  ε 0.85``."""
     values = space.by_name(space.base)
+    if isinstance(config.controller, ScheduleConfig):
+        values[config.controller.component] = config.controller.value_at(train.get("steps", 0))
     for axis in space.axes:
         block = train.get(f"controller/{axis.name}/best_block")
         if block is None:
-            return "λ not learned" if isinstance(config.controller, WITHOUT_E) else "λ not known yet"
+            state = "not learned" if isinstance(config.controller, WITHOUT_E) else "still unknown"
+            return f"exploration setting: {state}"
         values[axis.name] = axis.to_value(axis.low + (block + 0.5) * axis.block_width)
     return space.text(tuple(values.values()))
