@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console
 
 import gdi
+from browsers import open_pages
 from gdi.cli.main import main
 from gdi.errors import UserError
 from gdi.index_space import make_index_space
@@ -413,6 +414,21 @@ def test_a_slow_answer_is_given_again_for_a_while(folder: Path, monkeypatch: pyt
         now[0] = max(now[0], seconds)
         reports.answer("/data")
     assert reads == [0.0, 8.1]
+
+
+def test_a_browser_follows_the_run_and_says_what_is_gone(folder: Path) -> None:
+    log, gone = str(folder / "metrics.jsonl"), str(folder.with_name("moved"))
+    events = [
+        {"append": [log, json.dumps(train_line(9500)) + "\n"], "says": "9,500 of 10,000"},
+        {"offline": True, "says": "The server does not answer. The page shows the last data that arrived."},
+        {"offline": False, "append": [log, json.dumps(train_line(9700)) + "\n"], "says": "9,700 of 10,000"},
+        {"rename": [str(folder), gone], "says": "The run is gone"},
+    ]
+    with serving(folder) as client:
+        url = f"http://127.0.0.1:{client.port}/?run={folder.name}"
+        (found,) = open_pages([{"url": url, "walk": False, "events": events}])
+    assert "9,000 of 10,000" in found["text"]
+    assert None not in found["seen"], f"the milliseconds until the page said each event: {found['seen']}"
 
 
 # The notebook

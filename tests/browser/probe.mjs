@@ -1,4 +1,5 @@
 // Opens pages in Chromium and prints as JSON what happened: errors, requests, what each menu and tab drew, axe's findings.
+import { appendFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 
 const { home, browser, pages, env } = JSON.parse(process.argv[2]);
@@ -11,7 +12,7 @@ for (const asked of pages) results.push(await open(asked));
 await shell.close();
 console.log(JSON.stringify(results));
 
-async function open({ url, scheme, width, screenshot, walk }) {
+async function open({ url, scheme, width, screenshot, walk, events }) {
   // axe is put into the page by the test, which the page's own policy would refuse.
   const context = await shell.newContext({ colorScheme: scheme, viewport: { width: width ?? 1100, height: 900 }, bypassCSP: walk !== false });
   const page = await context.newPage();
@@ -35,9 +36,21 @@ async function open({ url, scheme, width, screenshot, walk }) {
       .filter(found => ["serious", "critical"].includes(found.impact))
       .map(found => ({ id: found.id, nodes: found.nodes.map(node => node.html.slice(0, 200)).slice(0, 3) })));
   }
+  out.seen = [];
+  for (const event of events ?? []) out.seen.push(await happen(event, page, context));
   if (screenshot) await page.screenshot({ path: screenshot, fullPage: true });
   await context.close();
   return out;
+}
+
+// Let something happen to what the page shows. Return how many milliseconds the page took to say so, or null.
+async function happen({ append, rename, offline, says }, page, context) {
+  if (append) appendFileSync(...append);
+  if (rename) renameSync(...rename);
+  if (offline !== undefined) await context.setOffline(offline);
+  const begin = Date.now();
+  const said = text => document.body.innerText.includes(text);
+  return page.waitForFunction(said, says, { timeout: 30000 }).then(() => Date.now() - begin, () => null);
 }
 
 // Runs in the page: choose every option of every menu and every tab, open every table, sort every column.
