@@ -50,6 +50,18 @@ def test_minatar_equals_the_package_played_alone(game: str) -> None:
     assert ends > 0 or game == "Freeway"
 
 
+def test_minatar_cuts_an_episode_at_its_step_5000() -> None:
+    """Young and Tian 2019 cut there. Freeway has an end of its own only after 2,500 steps, so it is taken away."""
+    env = MinAtarEnv("MinAtar/Freeway-v0", 1)
+    env.reset(seed=0)
+    ends = []
+    for step in range(1, 5002):
+        env._games[0].env.terminate_timer = 2500
+        if env.step(np.zeros(1, np.int64)).truncated.any():
+            ends.append(step)
+    assert ends == [5000]
+
+
 def test_minatar_cuts_long_episodes_as_truncation() -> None:
     env = make_env(EnvConfig("MinAtar/Freeway-v0", 2, max_episode_steps=10))
     env.reset(0)

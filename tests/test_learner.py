@@ -303,6 +303,17 @@ def test_a_short_run_warms_up_for_a_quarter_of_it() -> None:
     assert rates[2:] == pytest.approx([peak * (1 - done / 781) / (1 - warmup / 781) for done in (500, 780)])
 
 
+def test_an_update_has_the_rate_of_the_progress_before_it() -> None:
+    part = learner_for(learning_rate=0.1, warmup_updates=0)
+    batch = random_batch(part._config, SPEC, 6)
+    rates, before = [], []
+    for _ in range(3):
+        before.append(1.0 - part.progress)
+        rates.append(part.update(batch)["optimizer/learning_rate"])
+    assert rates == pytest.approx([0.1 * left for left in before])
+    assert rates[0] == 0.1 > rates[1] > rates[2]
+
+
 def test_weight_decay_anneals_to_zero() -> None:
     config = AdamWConfig(weight_decay=0.01)
     assert weight_decay_at(0.0, config) == 0.01
