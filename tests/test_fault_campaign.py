@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gdi.cli.main import COMMANDS
 from gdi.config import config_from_json, config_to_json
 from gdi.errors import UserError
 from gdi.presets import make_config
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 from faults.damage import damaged_folders, flipped_bits
 from faults.disks import broken_disks, may_mount
-from faults.fuzz import fuzzed_inputs
+from faults.fuzz import OPTIONS, fuzzed_inputs
 from faults.kills import local_kills
 from faults.record import Record, Trial
 
@@ -54,6 +55,10 @@ def test_a_few_trials_of_each_part_survive(part: str, work: Path) -> None:
             break
     assert len(made) >= count
     assert [trial for trial in made if trial.outcome != "survived"] == []
+
+
+def test_the_campaign_knows_options_of_every_command() -> None:
+    assert set(OPTIONS) == set(COMMANDS) - {"train"}
 
 
 @pytest.mark.kill

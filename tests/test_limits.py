@@ -177,3 +177,8 @@ def test_a_pipe_where_a_file_should_be_is_one_line(
 def test_scores_from_a_named_pipe_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     assert "a pipe" in error_line(["scores", str(tmp_path / "pipe.csv")], capsys)
+
+
+@pytest.mark.parametrize("word", ["", " ", "a b", "\n"])
+def test_a_word_of_blanks_too_many_is_one_line(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert error_line(["algorithms", word], capsys).startswith("gdi: error: unexpected argument ")

@@ -91,6 +91,7 @@ def main() -> int:
     record = Record(options.out / f"trials-{options.seed}.jsonl")
     with tempfile.TemporaryDirectory(prefix="gdi-faults-") as work:
         campaign(record, options, Path(work))
+    record.read()
     print(record.table())
     return 0 if record.is_clean else 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Iterator
@@ -46,9 +47,12 @@ SCORES = (
     ),
     *("game,seed_0,{}\npong,1,2\n", "{},pong\n1,2\n", "# {}\n", "game,score,agent\npong,1,{}\n", "\x00{}", "\ufeff{}"),
 )
+# The options of every command but train, whose settings come from the config.
 OPTIONS = {
     "evaluate": ("--episodes", "--seed", "--index", "--video", "--video-episodes", "--best", "--json", "--trust"),
     "scores": ("--against", "--common", "--show", "--reference", "--frames", "--replicates", "--confidence", "--seed"),
+    "report": ("--output", "--format", "--baseline", "--tsne"),
+    "watch": ("--web", "--port"),
     "theory": ("--figures", "--seed", "--trials"),
     "algorithms": ("--json",),
     "play": ("--seed", "--protocol", "--video"),
@@ -70,10 +74,16 @@ def fuzzed_inputs(number: int, rng: random.Random, work: Path) -> Iterator[Trial
     folder = work / "victim"
     folder.mkdir()
     words = train_words(rng, folder) if rng.random() < 0.7 else command_words(rng, work)
-    ended = run_child(lambda: main(words), work / "output", SECONDS)
+    ended = run_child(lambda: run_in(folder, words), work / "output", SECONDS)
     outcome, detail = judge(ended, wrong(ended))
     shown = " ".join(word if len(word) < 60 else f"{word[:57]}..." for word in words)
     yield Trial("fuzzed inputs", number, outcome, ascii(f"gdi {shown}. {detail}"))
+
+
+def run_in(folder: Path, words: list[str]) -> int:
+    """Run a command in a folder of its own, because nonsense may name a file to write."""
+    os.chdir(folder)
+    return main(words)
 
 
 def train_words(rng: random.Random, folder: Path) -> list[str]:
@@ -102,10 +112,10 @@ def command_words(rng: random.Random, work: Path) -> list[str]:
         path = work / "victim" / rng.choice(("scores.csv", "scores.json", "scores"))
         path.write_text(rng.choice(SCORES).format(rng.choice(VALUES)), errors="surrogatepass")
         words.append(str(path))
-    elif command in ("evaluate", "actors"):
+    elif command in ("evaluate", "actors", "report", "watch"):
         run_dir = shutil.copytree(stopped("gdi-i3", work), work / "victim" / "run")
         words += [str(run_dir)] if rng.random() < 0.8 else [rng.choice(VALUES)]
-        words += ["--episodes=1"] if command == "evaluate" else [rng.choice(VALUES)]
+        words += {"evaluate": ["--episodes=1"], "actors": [rng.choice(VALUES)]}.get(command, [])
     elif command == "theory":
         words.append("--trials=1")
     elif command == "bench":

@@ -25,7 +25,12 @@ class Record:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        lines = path.read_text().splitlines() if path.exists() else []
+        self.trials: list[Trial] = []
+        self.read()
+
+    def read(self) -> None:
+        """Read the file, to which other processes may have added trials of other parts."""
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
         self.trials = [Trial(**json.loads(line)) for line in lines]
 
     def count(self, part: str) -> int:

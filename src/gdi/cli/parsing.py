@@ -37,7 +37,7 @@ class OneLineParser(argparse.ArgumentParser):
         """Raise a UserError with the message in one line, and the nearest option for an unknown one."""
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
-            raise UserError(unknown_argument(unknown.split()[0], f"{self.prog} --help", self.option_names()))
+            raise UserError(unknown_argument(unknown.partition(" ")[0], f"{self.prog} --help", self.option_names()))
         text = re.sub(r"^argument ([^\s/:]+)\S*:", r"\1:", message)  # an option with several names has one here
         text = re.sub(r"^(\S+): expected (?:at least )?one argument$", r"\1 needs a value", text)
         text = re.sub(r"^the following arguments are required: (.*)$", r"missing \1: add it", text)
