@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import os
+import json
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
+from browsers import open_pages
 from gdi.scores import Agent, Bootstrap, choose_agents, judge, load_reference, metrics, published_agents
 from gdi.scores.figures import (
     AXES,
@@ -200,71 +200,55 @@ def test_page_has_every_figure_of_every_menu(page: Path) -> None:
     assert text.count("<select>") == 3 + 1 + 1 + 2
 
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+# Every figure of every menu is drawn once. What was found is written into the page's text.
+PROBE = """
+<pre id="probe"></pre>
+<script>
+const problems = [];
+window.addEventListener("error", event => problems.push(event.message));
+let drawn = 0;
+for (const menu of document.querySelectorAll("select")) for (const option of menu.options) {
+  menu.value = option.value;
+  menu.dispatchEvent(new Event("change"));
+  drawn += 1;
+}
+const table = document.querySelector("#standing table");
+table.querySelectorAll("th")[1].click();
+const column = [...table.tBodies[0].rows].map(row => +row.children[1].textContent);
+const sorted = column.every((value, i) => i === 0 || column[i - 1] >= value);
+const plots = document.querySelectorAll(".plot .main-svg").length;
+document.getElementById("probe").textContent = "probe:" + JSON.stringify({drawn, sorted, problems, plots});
+</script>"""
+BAD = """<!doctype html><body data-ready="yes"><h1>bad</h1><img src="https://picture.invalid/x.png">
+<script>undefinedFunction()</script>"""
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no chromium or google-chrome on PATH: the page is not opened in a browser")
-def test_page_opens_without_network_and_without_console_errors(page: Path, tmp_path: Path) -> None:
-    """Headless, from a file, every host name unresolvable; the console is on stderr."""
-    # Every figure of every menu is drawn once, and what went wrong is written into the page.
-    probe = """
-    <script>
-    const problems = [];
-    window.addEventListener("error", event => problems.push(event.message));
-    (async () => {
-      const selects = [...document.querySelectorAll("select")];
-      let drawn = 0;
-      for (const menu of selects) for (const option of menu.options) {
-        menu.value = option.value;
-        menu.dispatchEvent(new Event("change"));
-        drawn += 1;
-      }
-      const table = document.querySelector("#standing table");
-      table.querySelectorAll("th")[1].click();
-      const column = [...table.tBodies[0].rows].map(row => +row.children[1].textContent);
-      const sorted = column.every((value, i) => i === 0 || column[i - 1] >= value);
-      const entries = performance.getEntriesByType("resource").filter(e => !e.name.startsWith("data:")).length;
-      document.body.dataset.probe = JSON.stringify({drawn, sorted, entries, problems,
-        traces: document.querySelectorAll(".plot .main-svg").length});
-    })();
-    </script>"""
-    copy = tmp_path / "page.html"
-    copy.write_text(page.read_text(encoding="utf-8").replace("</body>", probe + "</body>"), encoding="utf-8")
-    command = [
-        str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--virtual-time-budget=10000",
-        f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,2000", "--dump-dom", copy.as_uri(),
-    ]  # fmt: skip
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": str(tmp_path)}
-    )
-    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    assert console == []
-    assert 'data-ready="yes"' in done.stdout
-    found = re.search(r'data-probe="([^"]*)"', done.stdout)
-    assert found, done.stderr[-2000:]
-    probe_result = found[1].replace("&quot;", '"')
-    assert '"problems":[]' in probe_result
-    assert '"sorted":true' in probe_result
-    assert '"entries":0' in probe_result
-    assert int(re.search(r'"traces":(\d+)', probe_result)[1]) >= 4
-    assert int(re.search(r'"drawn":(\d+)', probe_result)[1]) == (3 + 3 + 3) + 3 + 3 + (14 + 3)
+@pytest.fixture(scope="module")
+def opened(page: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Return what happened in a browser to the page, and to a bad one."""
+    folder = tmp_path_factory.mktemp("opened")
+    copy, bad = folder / "page.html", folder / "bad.html"
+    copy.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{PROBE}</body>"), encoding="utf-8")
+    bad.write_text(BAD)
+    return open_pages([{"url": path.as_uri(), "walk": False} for path in (copy, bad)])
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no chromium or google-chrome on PATH")
-def test_the_console_is_really_watched(tmp_path: Path) -> None:
-    """The negative control of the test above: a page with an error is caught."""
-    bad = tmp_path / "bad.html"
-    bad.write_text("<!doctype html><script>undefinedFunction()</script>")
-    command = [
-        str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--enable-logging=stderr",
-        f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=1000", "--dump-dom", bad.as_uri(),
-    ]  # fmt: skip
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, env={**os.environ, "HOME": str(tmp_path)}
-    )
-    assert any("CONSOLE" in line and "undefinedFunction" in line for line in done.stderr.splitlines())
+def test_page_opens_without_network_and_without_console_errors(opened: list[dict[str, Any]]) -> None:
+    found = opened[0]
+    assert found["errors"] == []
+    assert found["requests"] == []
+    assert found["ready"] is not None
+    probe = json.loads(found["text"].split("probe:")[1].splitlines()[0])
+    assert probe["problems"] == []
+    assert probe["sorted"]
+    assert probe["plots"] >= 4
+    assert probe["drawn"] == (3 + 3 + 3) + 3 + 3 + (14 + 3)
+
+
+def test_errors_and_requests_are_really_watched(opened: list[dict[str, Any]]) -> None:
+    """The negative control of the test above: a page with an error and a request is caught."""
+    assert any("undefinedFunction" in error for error in opened[1]["errors"])
+    assert opened[1]["requests"] == ["https://picture.invalid/x.png"]
 
 
 def test_your_agents_stand_out() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gdi.scores import Agent, Bootstrap, confidence_interval, metrics, published_agents, summarize
+from gdi.scores import Agent, Bootstrap, confidence_interval, intervals, metrics, published_agents, summarize
 from gdi.scores.intervals import has_seeds
 from gdi.scores.reference import Array, load_reference
 
@@ -23,20 +23,24 @@ def test_same_seed_same_interval_and_another_seed_another_one(five_seeds: Agent)
 
 
 def test_resampling_is_by_game() -> None:
-    """Games on separate scales never mix: a resampled game keeps its own runs."""
-    scores = np.arange(57) * 1000.0 + np.array([[1.0], [2.0], [3.0]])
+    """A replicate has as many runs of each game as there are, and games are drawn independently of each other."""
+    scores = np.arange(12.0).reshape(4, 3)
+    scores[1, 1] = scores[[0, 1, 3], 2] = np.nan
     seen: list[Array] = []
 
-    def spy(matrix: Array) -> Array:
-        seen.append(matrix)
-        return metrics.mean(matrix)
+    def spy(matrix: Array, counts: Array) -> Array:
+        seen.append(counts)
+        return metrics.mean(matrix, counts)
 
-    confidence_interval(spy, scores, bootstrap=Bootstrap(50))
-    drawn = np.concatenate([np.atleast_3d(m).reshape(-1, 3, 57) for m in seen])
-    assert (drawn // 1000 == np.arange(57)).all()
-    assert set(np.unique(drawn % 1000)) == {1.0, 2.0, 3.0}
-    # Games are resampled independently of each other, not as whole runs.
-    assert any(len(set(replicate[0] % 1000)) > 1 for replicate in drawn)
+    confidence_interval(spy, scores, bootstrap=Bootstrap(600))
+    assert [len(counts) for counts in seen] == [250, 250, 100]
+    counts = np.concatenate(seen)
+    assert (counts.sum(axis=1) == [4, 3, 1]).all()
+    assert (counts[:, np.isnan(scores)] == 0).all()
+    assert (counts[:, 2, 2] == 1).all()
+    # Each run is drawn once on average, and different games differ.
+    np.testing.assert_allclose(counts.mean(axis=0)[np.isfinite(scores)], 1, atol=0.15)
+    assert abs(np.corrcoef(counts[:, 0, 0], counts[:, 0, 1])[0, 1]) < 0.15
 
 
 def test_interval_equals_a_bootstrap_written_out(five_seeds: Agent) -> None:
@@ -127,3 +131,48 @@ def test_wins_against_one_run_are_the_probability_of_improvement(five_seeds: Age
 def test_wins_count_a_tie_half_and_skip_a_missing_score() -> None:
     won = metrics.wins(np.array([[1.0, 2.0, np.nan], [3.0, 2.5, 4.0]]), np.array([2.0, 2.0, 1.0]))
     np.testing.assert_array_equal(won, [[0.0, 0.5, np.nan], [1.0, 1.0, 1.0]])
+
+
+def test_missing_games_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Aggregates leave out missing games, but replicates are drawn in batches as if all 57 had runs."""
+    agent = Agent.from_dict("mine", {"pong": [1.0, 5.0, 12.0], "alien": [500.0, 900.0], "hero": 3000.0})
+    monkeypatch.setattr(intervals, "_CELLS", 3 * 57 * 20)
+    found = summarize(agent, load_reference(), Bootstrap(70)).intervals["mean_hns"]
+    normalized = metrics.hns(agent.scores, load_reference())
+    assert intervals.batch_size(normalized) == 20 < intervals.batch_size(normalized[:, agent.reported]) == 250
+    whole = confidence_interval(metrics.mean, normalized, bootstrap=Bootstrap(70))
+    np.testing.assert_allclose(found, whole, rtol=1e-12)
+    other = confidence_interval(metrics.mean, normalized[:, agent.reported], bootstrap=Bootstrap(70))
+    assert not np.allclose(found, other)
+
+
+def test_very_many_scores_have_fewer_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intervals, "MOST_SCORES", 40)
+    monkeypatch.setattr(intervals, "FEWEST_REPLICATES", 10)
+    scores = np.full((50, 2), np.nan)
+    for count, replicates in ((20, 100), (25, 64), (40, 25)):
+        scores[:count] = 1.0  # twice as many scores, because there are two games
+        assert Bootstrap(100).replicates_for(scores) == replicates
+    assert Bootstrap(60).replicates_for(scores) == 15
+    assert Bootstrap(11).replicates_for(scores) == 10
+    assert Bootstrap(5).replicates_for(scores) == 5
+    seen: list[int] = []
+
+    def spy(matrix: Array, counts: Array) -> Array:
+        seen.append(len(counts))
+        return metrics.mean(matrix, counts)
+
+    confidence_interval(spy, scores, bootstrap=Bootstrap(60))
+    assert sum(seen) == 15
+
+
+def test_many_runs_of_a_game_are_counted_without_overflow() -> None:
+    """40,000 runs need more than two bytes for a running count, and so do their wins."""
+    x, y = np.arange(40_000.0)[:, None], np.arange(40_000.0)[:, None] - 1000.0
+    low, high = confidence_interval(metrics.probability_of_improvement, x, y, bootstrap=Bootstrap(20))
+    # 1 - P(X < Y) = 1 - (39000 / 40000)^2 / 2
+    assert low < 1 - 0.975**2 / 2 < high
+    assert high - low < 0.02
+    low, high = confidence_interval(metrics.iqm, x, bootstrap=Bootstrap(20))
+    assert low < 19_999.5 < high
+    assert high - low < 600

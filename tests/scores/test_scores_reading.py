@@ -123,6 +123,7 @@ def test_columns_beside_the_score_are_ignored_with_a_note(tmp_path: Path) -> Non
         ("game,score\npong,20\nms_pakman,5\n", r"row 3, column 'game': unknown .*'ms_pakman'.*mean 'ms_pacman'"),
         ("game,score\npong,20\nPong,21\n", r"row 3, column 'score': pong is given twice, first at row 2.*add a 'seed'"),
         ("game,score,seed\npong,20,4\nPong,21,4\n", r"row 3, .*pong is given twice, first at row 2.*both for seed 4"),
+        ("game,score,seed\npong,1,4\nhero,2,4\npong,3,5\nPong,4,4\n", r"row 5, .*pong is given twice, first at row 2,"),
         ("game,seed_0,seed_1\npong,20,x\n", r"row 2, column 'seed_1': 'x' is not a number"),
         ("game,score\npong,nan\n", r"row 2, column 'score': 'nan' is NaN or infinite"),
         ("game,score\npong,inf\n", r"row 2, column 'score': 'inf' is NaN or infinite"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -15,12 +16,18 @@ from gdi.scores import (
     Agent,
     Bootstrap,
     choose_agents,
+    confidence_interval,
+    improvement,
+    intervals,
     judge,
     load_reference,
     published_agents,
     render,
     report_tables,
 )
+from gdi.scores.improvement import improvements
+from gdi.scores.intervals import Statistic
+from gdi.scores.reference import Array
 from gdi.scores.tables import Column, Estimate, Table, frames_text, parse_frames
 
 
@@ -96,12 +103,47 @@ def test_probability_of_improvement_is_reported_both_ways() -> None:
     assert found["a", "b"].interval is not None
 
 
+def test_pairs_with_runs_in_the_same_places_share_their_replicates(
+    five_seeds: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draws: list[tuple[Array, ...]] = []
+
+    def spy(statistic: Statistic, *matrices: Array, bootstrap: Bootstrap) -> tuple[Array, Array]:
+        draws.append(matrices)
+        return confidence_interval(statistic, *matrices, bootstrap=bootstrap)
+
+    monkeypatch.setattr(improvement, "confidence_interval", spy)
+    twins = [replace(five_seeds, name=name, scores=five_seeds.scores * k) for name, k in (("a", 1.0), ("b", 1.1))]
+    fewer = replace(five_seeds, name="c", scores=five_seeds.scores[:3])
+    others = choose_agents("agent57,muzero,r2d2,go_explore,simple")
+    together = improvements([*twins, fewer], others, Bootstrap(40))
+    # 5 and 3 runs against one run of 57, 55 and 36 games: 6. 5 against 5 runs, 5 against 3, and 3 against 5: 3.
+    assert len(together) == 3 * (2 + 5)
+    assert len(draws) == 6 + 3
+    alone = {
+        (a.name, b.name): improvements([a], [b], Bootstrap(40)) for a in (*twins, fewer) for b in (*twins, *others)
+    }
+    for found in together:
+        if (found.agent, found.other) in alone:
+            assert found == alone[found.agent, found.other][0]
+
+
 def test_seeds_are_told_apart_from_single_runs(five_seeds: Agent) -> None:
     single = judge([published_agents()["gdi_h3"]])
     assert any("one run per game: nothing is known about its variation" in note for note in single.notes)
     ragged = Agent.from_dict("ragged", {"pong": [1.0, 2.0], "alien": 3.0})
     assert any("1 to 2 runs per game" in note for note in judge([ragged]).notes)
     assert not any("run per game" in note for note in judge([five_seeds]).notes)
+
+
+def test_fewer_replicates_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intervals, "MOST_SCORES", 3)
+    monkeypatch.setattr(intervals, "FEWEST_REPLICATES", 10)
+    many = Agent.from_dict("many", {"pong": [1.0, 2.0, 3.0], "alien": [5.0, 6.0, 7.0]})
+    few = Agent.from_dict("few", {"pong": [1.0, 2.0, 3.0]})
+    notes = [note for note in judge([many, few], bootstrap=Bootstrap(100)).notes if "replicates" in note]
+    assert notes == ["many has 6 scores; its intervals use 25 bootstrap replicates instead of 100."]
+    assert not any("replicates" in note for note in judge([many]).notes)
 
 
 def test_an_agent_named_like_a_published_one_is_told_apart() -> None:

@@ -103,7 +103,8 @@ def _judge(argv: list[str]) -> int:
     from gdi.scores.intervals import Bootstrap
     from gdi.scores.readers import load_agents
     from gdi.scores.reference import check_reference_name
-    from gdi.scores.report import judge, report_tables
+    from gdi.scores.report import judge
+    from gdi.scores.summary_tables import report_tables
 
     parser = OneLineParser(
         prog="gdi scores",
@@ -190,6 +191,7 @@ def _figures(argv: list[str]) -> int:
     from gdi.scores.intervals import Bootstrap
     from gdi.scores.readers import load_agents
     from gdi.scores.reference import check_reference_name
+    from gdi.scores.summaries import replicate_notes
 
     parser = OneLineParser(
         prog="gdi scores figures",
@@ -233,7 +235,7 @@ def _figures(argv: list[str]) -> int:
     except OSError as error:
         raise UserError(f"--out {options.out} cannot be written: {error.strerror}.") from None
     print(f"{len(written)} file{'s' if len(written) > 1 else ''} in {options.out}, the first {written[0].name}")
-    for note in loaded.notes:
+    for note in (*loaded.notes, *(note for agent in mine for note in replicate_notes(agent, how))):
         print(note)
     for agent in mine:
         if agent.frames is None:

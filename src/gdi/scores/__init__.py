@@ -35,7 +35,9 @@ from gdi.scores.metrics import (
 )
 from gdi.scores.readers import load_agents
 from gdi.scores.reference import REFERENCES, Reference, load_reference
-from gdi.scores.report import Report, Summary, judge, report_tables, summarize
+from gdi.scores.report import Report, judge
+from gdi.scores.summaries import Summary, summarize
+from gdi.scores.summary_tables import report_tables
 from gdi.scores.tables import Table, render
 
 __all__ = [

@@ -10,7 +10,7 @@ from gdi.scores.agents import published_agents
 from gdi.scores.games import GAMES, title
 from gdi.scores.paper import quantity_name
 from gdi.scores.reference import Reference, corrections, load_reference
-from gdi.scores.report import summarize
+from gdi.scores.summaries import summarize
 from gdi.scores.tables import Cell, Column, Table
 
 

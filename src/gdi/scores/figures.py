@@ -13,11 +13,12 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from gdi.scores import metrics
 from gdi.scores.agents import Agent
+from gdi.scores.counts import Counts
 from gdi.scores.games import GAMES, title
-from gdi.scores.intervals import Bootstrap, confidence_interval, has_seeds
+from gdi.scores.intervals import Bootstrap, batch_size, confidence_interval, has_seeds
 from gdi.scores.reference import Array, Reference
-from gdi.scores.report import CRITERION_LABELS, Summary
 from gdi.scores.style import Style
+from gdi.scores.summaries import CRITERION_LABELS, Summary
 from gdi.scores.tables import frames_text
 
 AXES = {
@@ -60,15 +61,16 @@ def thresholds_for(criterion: str) -> Array:
 def profile(agent: Agent, criterion: str, reference: Reference, bootstrap: Bootstrap | None) -> Profile:
     """Return an agent's performance profile; the band is a pointwise stratified bootstrap interval."""
     taus = thresholds_for(criterion)
-    normalize = metrics.CRITERIA[criterion]
+    played = agent.reported
+    scores = metrics.CRITERIA[criterion](agent.scores[:, played], reference.restricted_to(played))
 
-    def of(scores: Array) -> Array:
-        return metrics.performance_profile(normalize(scores, reference), taus / 100)
+    def of(normalized: Array, counts: Counts | None = None) -> Array:
+        return metrics.performance_profile(normalized, taus / 100, counts)
 
     band = None
-    if bootstrap is not None and bootstrap.replicates and has_seeds(agent.scores):
-        band = confidence_interval(of, agent.scores, bootstrap=bootstrap)
-    return Profile(taus, of(agent.scores), band)
+    if bootstrap is not None and bootstrap.replicates and has_seeds(scores):
+        band = confidence_interval(of, scores, bootstrap=bootstrap, batch=batch_size(agent.scores))
+    return Profile(taus, of(scores), band)
 
 
 def benchmark_figure(summaries: Sequence[Summary], styles: Mapping[str, Style], criterion: str, axis: str) -> Figure:

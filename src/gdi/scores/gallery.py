@@ -14,8 +14,9 @@ from gdi.scores.intervals import Bootstrap
 from gdi.scores.metrics import CRITERIA
 from gdi.scores.page import write_page
 from gdi.scores.reference import load_reference
-from gdi.scores.report import judge, report_tables
+from gdi.scores.report import judge
 from gdi.scores.style import styles_for
+from gdi.scores.summary_tables import report_tables
 
 
 def draw_all(

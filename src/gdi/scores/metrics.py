@@ -1,6 +1,7 @@
 """The paper's evaluation criteria as functions of a score matrix, one function per equation.
 
-A score matrix is ``[..., runs, games]``, with NaN for each missing score. Bootstrap replicates add axes in front.
+A score matrix is ``[..., runs, games]``, with NaN for each missing score. Counts of the same shape say how often each
+score counts. Bootstrap replicates are counts with an axis in front.
 Normalized scores are fractions (1.0 is the human, or the record). Tables print them in percent.
 
 The formulas are those of the paper's table "Multivariate evaluation system" (Tab: multivariate evaluation system). The
@@ -13,6 +14,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gdi.scores.counts import (
+    Counts,
+    ascending,
+    by_game,
+    number_below,
+    over_replicates,
+    pooled,
+    running_counts,
+    take_last,
+)
 from gdi.scores.games import GAMES
 from gdi.scores.reference import Array, Reference
 
@@ -46,78 +57,103 @@ def normalize(game: str, score: float, reference: Reference) -> dict[str, float]
 CRITERIA = {"hns": hns, "hwrns": hwrns, "saber": saber}
 
 
-def game_means(scores: Array) -> Array:
+def game_means(scores: Array, counts: Counts | None = None) -> Array:
     """Return the mean over the runs of each game, ``[..., games]``; NaN for a game without runs."""
     present = np.isfinite(scores)
-    count = present.sum(axis=-2)
-    total = np.where(present, scores, 0.0).sum(axis=-2)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    filled = np.where(present, scores, 0.0)
+    # Rounding must not carry a mean out of the range of its runs, such as equal runs at the record.
+    least, most = np.where(present, scores, np.inf).min(axis=-2), np.where(present, scores, -np.inf).max(axis=-2)
+
+    def means(total: Array, number: Counts) -> Array:
+        return np.where(number > 0, np.clip(total / np.maximum(number, 1), least, most), np.nan)
+
+    if counts is None:
+        return means(filled.sum(axis=-2), present.sum(axis=-2))
+    values = by_game(filled)
+    return over_replicates(
+        lambda weights: means(np.einsum("...r,...r->...", weights, values), weights.sum(axis=-1)), (scores, counts)
+    )
 
 
-def breakthroughs(scores: Array, reference: Reference) -> NDArray[np.bool_]:
+def breakthroughs(scores: Array, reference: Reference, counts: Counts | None = None) -> NDArray[np.bool_]:
     """Return which games' mean scores reach the world record: G_i >= G_record.
 
     Equality counts, because boxing has a highest possible score.
     """
-    return game_means(scores) >= reference.world_record
+    return game_means(scores, counts) >= reference.world_record
 
 
-def hwrb(scores: Array, reference: Reference) -> NDArray[np.int_]:
+def hwrb(scores: Array, reference: Reference, counts: Counts | None = None) -> NDArray[np.int_]:
     """Count the human world record breakthroughs: sum_i (G_i >= G_record,i)."""
-    return np.asarray(breakthroughs(scores, reference).sum(axis=-1))
+    return np.asarray(breakthroughs(scores, reference, counts).sum(axis=-1))
 
 
-def mean(normalized: Array) -> Array:
+def mean(normalized: Array, counts: Counts | None = None) -> Array:
     """Return the mean over games of each game's mean over runs."""
-    per_game = game_means(normalized)
+    per_game = game_means(normalized, counts)
     present = np.isfinite(per_game)
     return np.asarray(np.where(present, per_game, 0.0).sum(axis=-1) / present.sum(axis=-1))
 
 
-def median(normalized: Array) -> Array:
+def median(normalized: Array, counts: Counts | None = None) -> Array:
     """Return the median over games of each game's mean over runs."""
-    return np.asarray(np.nanmedian(game_means(normalized), axis=-1))
+    return np.asarray(np.nanmedian(game_means(normalized, counts), axis=-1))
 
 
-def iqm(normalized: Array) -> Array:
+def iqm(normalized: Array, counts: Counts | None = None) -> Array:
     """Return the interquartile mean over runs and games together.
 
     This is the mean after dropping a quarter of the scores at each end. Of n scores, floor(n / 4) are dropped at each
-    end, as in `scipy.stats.trim_mean`. That function's import alone would take longer than the rest of ``gdi scores``.
+    end, as in `scipy.stats.trim_mean`. The scores are sorted once. A replicate only counts them in that order.
     """
-    pooled = np.sort(_pooled(normalized), axis=-1)  # NaN come last
-    count = np.isfinite(pooled).sum(axis=-1, keepdims=True)
-    cut = count // 4
-    rank = np.arange(pooled.shape[-1])
-    kept = (rank >= cut) & (rank < count - cut)
-    return np.asarray(np.where(kept, pooled, 0.0).sum(axis=-1) / kept.sum(axis=-1))
+    ranked, order = ascending(pooled(by_game(normalized)))
+    values = np.nan_to_num(ranked)
+
+    def middle_means(weights: Counts) -> Array:
+        upto = running_counts(pooled(weights), order)
+        total = upto[..., -1:]
+        cut = total // 4
+        kept = np.diff(np.clip(upto, cut, total - cut), axis=-1)
+        return np.asarray(np.einsum("...s,...s->...", kept, values) / (total - 2 * cut)[..., 0])
+
+    return over_replicates(middle_means, (normalized, counts))
 
 
-def optimality_gap(normalized: Array, threshold: float = 1.0) -> Array:
+def optimality_gap(normalized: Array, counts: Counts | None = None, threshold: float = 1.0) -> Array:
     """Return the average shortfall from the threshold: threshold - mean(min(score, threshold))."""
-    pooled = _pooled(normalized)
-    present = np.isfinite(pooled)
-    capped = np.where(present, np.minimum(pooled, threshold), 0.0)
-    return np.asarray(threshold - capped.sum(axis=-1) / present.sum(axis=-1))
+    capped = np.minimum(np.nan_to_num(by_game(normalized)), threshold)
+
+    def gaps(weights: Counts) -> Array:
+        return np.asarray(threshold - np.einsum("...gr,...gr->...", weights, capped) / weights.sum(axis=(-2, -1)))
+
+    return over_replicates(gaps, (normalized, counts))
 
 
 STATISTICS = {"mean": mean, "median": median, "iqm": iqm, "optimality_gap": optimality_gap}
 
 
-def probability_of_improvement(scores: Array, other: Array) -> Array:
+def probability_of_improvement(
+    scores: Array, other: Array, counts: Counts | None = None, other_counts: Counts | None = None
+) -> Array:
     """Return P(X > Y): the chance that a random run of X beats one of Y on a random game.
 
     A tie counts one half. The value is the mean over the games that both have of (1 / NM) sum_ij ([x_i > y_j] + [x_i =
-    y_j] / 2).
+    y_j] / 2). The runs of Y are sorted once. The number of them below x_i is then a running count.
     """
-    x = scores[..., :, None, :]
-    y = other[..., None, :, :]
-    present = np.isfinite(x) & np.isfinite(y)
-    wins = np.where(present, (x > y) + 0.5 * (x == y), 0.0).sum(axis=(-3, -2))
-    pairs = present.sum(axis=(-3, -2))
-    shared = pairs > 0
-    per_game = np.where(shared, wins / np.maximum(pairs, 1), 0.0)
-    return np.asarray(per_game.sum(axis=-1) / shared.sum(axis=-1))
+    x, y = by_game(scores), by_game(other)
+    order = np.argsort(y, axis=-1)
+    below, not_above = number_below(x, y, ties=False), number_below(x, y, ties=True)
+
+    def chances(weights: Counts, other_weights: Counts) -> Array:
+        upto = running_counts(other_weights, order)
+        twice = take_last(upto, below) + take_last(upto, not_above)
+        pairs = weights.sum(axis=-1) * upto[..., -1]
+        wins = np.einsum("...r,...r->...", weights, twice, dtype=np.float64) / 2
+        shared = pairs > 0
+        per_game = np.where(shared, wins / np.maximum(pairs, 1), 0.0)
+        return np.asarray(per_game.sum(axis=-1) / shared.sum(axis=-1))
+
+    return over_replicates(chances, (scores, counts), (other, other_counts))
 
 
 def wins(scores: Array, opponent: Array) -> Array:
@@ -127,14 +163,19 @@ def wins(scores: Array, opponent: Array) -> Array:
     )
 
 
-def performance_profile(normalized: Array, thresholds: ArrayLike) -> Array:
+def performance_profile(normalized: Array, thresholds: ArrayLike, counts: Counts | None = None) -> Array:
     """Return the fraction of runs and games above each threshold tau, ``[..., thresholds]``."""
-    pooled = np.sort(_pooled(normalized), axis=-1)
-    count = np.isfinite(pooled).sum(axis=-1, keepdims=True)
+    values, order = ascending(pooled(by_game(normalized)))
     taus = np.asarray(thresholds, dtype=np.float64)
-    flat = pooled.reshape(-1, pooled.shape[-1])
-    below = np.stack([np.searchsorted(row, taus, side="right") for row in flat])
-    return np.asarray(1.0 - below.reshape(*pooled.shape[:-1], taus.size) / count)
+    flat = values.reshape(-1, values.shape[-1])
+    places = np.stack([np.searchsorted(row, taus, side="right") for row in flat])
+    places = places.reshape(*values.shape[:-1], taus.size)
+
+    def fractions(weights: Counts) -> Array:
+        upto = running_counts(pooled(weights), order)
+        return 1.0 - take_last(upto, places) / upto[..., -1:]
+
+    return over_replicates(fractions, (normalized, counts))
 
 
 def game_time(frames: float) -> float:
@@ -164,8 +205,3 @@ def dominant_games(normalized: Array, share: float = 0.5) -> tuple[NDArray[np.in
     shares = per_game[order] / total
     count = int(np.searchsorted(np.cumsum(shares), share)) + 1
     return order[:count], shares[:count]
-
-
-def _pooled(normalized: Array) -> Array:
-    """Flatten runs and games into one axis: ``[..., runs * games]``."""
-    return normalized.reshape(*normalized.shape[:-2], -1)

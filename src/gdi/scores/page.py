@@ -16,8 +16,8 @@ from gdi.scores import metrics
 from gdi.scores.figures import AXES, Profile, x_position
 from gdi.scores.games import GAMES, title
 from gdi.scores.reference import Reference
-from gdi.scores.report import CRITERION_LABELS, STATISTIC_LABELS, Summary
 from gdi.scores.style import Style
+from gdi.scores.summaries import CRITERION_LABELS, STATISTIC_LABELS, Summary
 from gdi.scores.tables import SCRIPT, STYLE, Table, frames_text, html_table
 
 _CONFIG = {"displaylogo": False, "responsive": True}

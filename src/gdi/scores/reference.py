@@ -34,6 +34,10 @@ class Reference:
     human: Array
     world_record: Array
 
+    def restricted_to(self, keep: NDArray[np.bool_]) -> Reference:
+        """Return the same reference for some of the games."""
+        return Reference(self.name, self.random[keep], self.human[keep], self.world_record[keep])
+
 
 @dataclass(frozen=True)
 class Correction:

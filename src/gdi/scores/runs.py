@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gdi.scores import metrics
+from gdi.scores.counts import Counts
 from gdi.scores.intervals import Bootstrap, Statistic, confidence_interval, has_seeds
 from gdi.types import Array
 
@@ -145,8 +146,8 @@ def head_to_head(
     """
     x, y = (score_matrix(runs, name, [game]) for name in (agent, other))
 
-    def difference(a: Array, b: Array) -> Array:
-        return metrics.mean(a) - metrics.mean(b)
+    def difference(a: Array, b: Array, counts: Counts | None = None, other_counts: Counts | None = None) -> Array:
+        return metrics.mean(a, counts) - metrics.mean(b, other_counts)
 
     found = estimate(difference, x, y, bootstrap=bootstrap)
     if math.isnan(found.value):

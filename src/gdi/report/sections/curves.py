@@ -17,8 +17,9 @@ from gdi.report.material import Look, Material, thin
 from gdi.report.runs import Run
 from gdi.scores import metrics
 from gdi.scores.agents import published_agents
+from gdi.scores.counts import Counts
 from gdi.scores.games import GAMES, canonical_game
-from gdi.scores.intervals import Bootstrap, confidence_interval
+from gdi.scores.intervals import Bootstrap, Statistic, confidence_interval
 from gdi.scores.reference import load_reference
 from gdi.types import Array
 
@@ -41,12 +42,13 @@ class Aligned:
     values: Array  # [runs, points], NaN where a run has none
 
 
-def iqm_per_point(values: Array) -> Array:
+def iqm_per_point(values: Array, counts: Counts | None = None) -> Array:
     """Return the interquartile mean over the runs at each point: ``[..., runs, points]`` to ``[..., points]``."""
-    return metrics.iqm(np.moveaxis(values, -1, -2)[..., None])
+    own = None if counts is None else np.moveaxis(counts, -1, -2)[..., None]
+    return metrics.iqm(np.moveaxis(values, -1, -2)[..., None], own)
 
 
-STATISTICS: Mapping[str, Callable[[Array], Array]] = {"mean": metrics.game_means, "IQM": iqm_per_point}
+STATISTICS: Mapping[str, Statistic] = {"mean": metrics.game_means, "IQM": iqm_per_point}
 
 
 def curves(material: Material) -> Section | None:
@@ -177,9 +179,7 @@ def _rescale(env: str, scale: str) -> Callable[[Array], Array]:
     return convert
 
 
-def _traces(
-    agent: str, x: Array, values: Array, look: Look, statistic: Callable[[Array], Array]
-) -> Iterator[dict[str, Any]]:
+def _traces(agent: str, x: Array, values: Array, look: Look, statistic: Statistic) -> Iterator[dict[str, Any]]:
     """Yield the band of a group, if it has seeds, and its curve."""
     kept = thin(values.shape[1], MOST_POINTS)
     x, values = x[kept], values[:, kept]

@@ -176,7 +176,7 @@ def _profile_traces(agent: str, matrix: Array, taus: Array, material: Material) 
         return
     if has_seeds(kept):
         low, high = confidence_interval(
-            lambda scores: metrics.performance_profile(scores, taus), kept, bootstrap=scored.BOOTSTRAP
+            lambda scores, counts: metrics.performance_profile(scores, taus, counts), kept, bootstrap=scored.BOOTSTRAP
         )
         yield {
             "x": [*numbers(taus), *numbers(taus[::-1])],
