@@ -29,9 +29,15 @@ def test_there_is_one_of_every_preset_at_every_scale() -> None:
 
 
 def as_first_published(config: Config) -> Config:
-    """Return a preset's config without what came later: normalization at scale classic, and kept states."""
-    network = replace(config.network, normalize=False) if config.scale == "classic" else config.network
-    return replace(config, network=network, run=replace(config.run, states_per_stage=0))
+    """Return a preset's config without what came later: kept states, and at scale classic the mends of its defaults."""
+    config = replace(config, run=replace(config.run, states_per_stage=0))
+    if config.scale != "classic":
+        return config
+    learner = config.learner
+    if config.preset != "gdi-h3":
+        learner = replace(learner, reward_shapes=("log",), reward_scales=(0.15,))
+    network = replace(config.network, normalize=False, hidden_units=64)
+    return replace(config, steps=200_000, network=network, learner=learner)
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.minatar_sweep import ablation, tables
+from benchmarks.minatar_sweep import ablation, fairness, tables
 from benchmarks.minatar_sweep.agents import AGENTS
 from benchmarks.minatar_sweep.records import EVALUATION_COLUMNS, LAMBDA_COLUMNS, Row, files_of, read_rows
 from benchmarks.minatar_sweep.stats import make_runs
@@ -46,6 +46,8 @@ def page(runs: list[Run], lambdas: list[Row]) -> str:
         f"{len(runs)} runs of {agents} agents on {games} games, {tables.steps_text(runs)} steps each.",
         tables.scores(runs),
         tables.aggregates(runs),
+        fairness.choices(runs),
+        fairness.trimming(runs),
         tables.against_peers(runs),
         ablation.settings(runs),
         ablation.score_table(runs),
