@@ -35,8 +35,6 @@ def test_an_environment_that_always_kills_its_process_stops_the_run(
         gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
 
 
-# In some whole test runs Ray canceled the learner's process before it started. Alone, the test passes.
-@pytest.mark.xfail(raises=StallError, strict=False, reason="Ray sometimes cancels a process that it was just given")
 @pytest.mark.usefixtures("own_ray")
 def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: Path) -> None:
     """Three nodes on this machine; SIGKILL of an actor's process, then of everything on a node that has an actor."""

@@ -13,7 +13,8 @@ import pytest
 
 import gdi
 from gdi.errors import UserError
-from gdi.runtime.ray.cluster import cluster
+from gdi.runtime.exceptions import StallError
+from gdi.runtime.ray.cluster import cluster, private_ray
 from helpers import tiny_config
 from ray_runs import QUICK, At, seldom
 
@@ -109,3 +110,16 @@ def test_a_ray_that_listens_beyond_the_machine_is_refused(monkeypatch: pytest.Mo
     told = r"listens on 192\.0\.2\.7, beyond this machine: .* --placement\.insecure"
     with pytest.raises(UserError, match=told), cluster("", QUICK):
         pytest.fail("it started")
+
+
+@pytest.mark.usefixtures("own_ray")
+def test_the_token_is_forgotten_however_the_run_ends() -> None:
+    """A process that still asked for it would refuse the calls of the next cluster."""
+    from ray._raylet import AuthenticationMode, get_authentication_mode
+
+    with private_ray():
+        assert get_authentication_mode() == AuthenticationMode.TOKEN
+    assert get_authentication_mode() == AuthenticationMode.DISABLED
+    with pytest.raises(StallError, match="in the run"), private_ray():
+        raise StallError("in the run")
+    assert get_authentication_mode() == AuthenticationMode.DISABLED
