@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -66,15 +67,26 @@ def flag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("envs") / "flag"
 
 
+@pytest.fixture(scope="session")
+def _rays() -> Iterator[ExitStack]:
+    """Hold the shared Ray, if there is one. It is closed with the stack."""
+    with ExitStack() as stack:
+        yield stack
+
+
 @pytest.fixture
-def shared_ray(flag: Path) -> None:
+def shared_ray(flag: Path, _rays: ExitStack) -> None:
     """Start one Ray for most tests of a process, to which training connects.
 
-    Its workers can import ray_envs.
+    Its workers can import ray_envs. Like a run's own Ray it needs a token, so Ray writes none into the user's home.
     """
     import ray
 
+    from gdi.runtime.ray.cluster import private_ray
+
     if not ray.is_initialized():
+        _rays.enter_context(private_ray())
+        _rays.callback(ray.shutdown)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("RAY_ENVS_FLAG", str(flag))
             patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
@@ -83,15 +95,6 @@ def shared_ray(flag: Path) -> None:
 
 
 @pytest.fixture
-def own_ray() -> None:
-    """Shut Ray down, so that the test starts its own."""
-    import ray
-
-    ray.shutdown()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _end_of_ray() -> Iterator[None]:
-    yield
-    if (ray := sys.modules.get("ray")) is not None:
-        ray.shutdown()
+def own_ray(_rays: ExitStack) -> None:
+    """Shut the shared Ray down, so that the test starts its own."""
+    _rays.close()

@@ -20,18 +20,18 @@ BEHIND = ("ActorWorker", "ControllerWorker", "ParameterWorker")  # the learner g
 
 @pytest.mark.usefixtures("shared_ray")
 def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -> None:
-    """Asked for 2,500 steps: sampled exactly, each trained replay times, whatever the order in which windows came."""
-    config = tiny_config(steps=2500)
+    """Asked for 1,500 steps: sampled exactly, each trained replay times, whatever the order in which windows came."""
+    config = tiny_config(steps=1500)
     placement = replace(QUICK, actors=2)
     niceness: dict[str, set[int]] = {}
     second = At(100, until_there_are(2, "ActorWorker"))
-    console = At(1500, lambda: niceness.update({worker: niceness_of(worker) for worker in ("LearnerWorker", *BEHIND)}))
+    console = At(900, lambda: niceness.update({worker: niceness_of(worker) for worker in ("LearnerWorker", *BEHIND)}))
     result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=Both(second, console))
     assert result.finished
     assert all(min(niceness[worker]) > max(niceness["LearnerWorker"]) for worker in BEHIND), niceness
-    assert result.steps == 2500
+    assert result.steps == 1500
     state = newest(result.run_dir)["system"]
-    assert int(state["learner"]["trained_transitions"]) == config.data.replay * 2500
+    assert int(state["learner"]["trained_transitions"]) == config.data.replay * 1500
     assert len(state["collector"]["windows"]) == 0
     lines = read_metric_lines(result.run_dir)
     training = [line for line in lines if line["kind"] == "train"]
@@ -60,9 +60,9 @@ def test_actors_join_and_leave_while_it_runs(
     placement = replace(QUICK, envs_per_actor=4)
     console, joined = At(200, want(3)), At(400, until_there_are(3, "ActorWorker"))
     all_play = When(lambda event: event.get("ray/actors") == 3, want(1))
-    config = seldom(tiny_config(steps=6000))
+    config = seldom(tiny_config(steps=3000))
     result = gdi.train(config, folder, runtime="ray", placement=placement, console=Both(console, joined, all_play))
-    assert result.steps == 6000
+    assert result.steps == 3000
     counts = [line["ray/actors"] for line in console.seen]
     assert counts[0] == 1
     assert max(counts) == 3

@@ -101,7 +101,8 @@ def test_two_learners_are_one_learner_with_the_whole_batch(tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("shared_ray")
 def test_two_learners_with_a_copy_of_the_memory_each_are_one(tmp_path: Path) -> None:
-    assert_two_are_one(small("dqn", batch_size_sequences=7), tmp_path, ("loss/td",))
+    config = replace(small("dqn", batch_size_sequences=7), steps=500)
+    assert_two_are_one(config, tmp_path, ("loss/td",))
 
 
 def assert_two_are_one(config: Config, tmp_path: Path, losses: tuple[str, ...]) -> None:
@@ -119,11 +120,11 @@ def assert_two_are_one(config: Config, tmp_path: Path, losses: tuple[str, ...]) 
 @pytest.mark.usefixtures("shared_ray")
 def test_a_run_with_a_long_memory_moves_to_ray_and_back(tmp_path: Path) -> None:
     """Each runtime continues from the slots that the other one wrote, and links those that did not change."""
-    config = small("dqn", capacity_transitions=2400)
+    config = replace(small("dqn", capacity_transitions=2400), steps=1200)
     whole = gdi.train(config, tmp_path / "whole").run_dir
-    run_dir = gdi.train(config, tmp_path / "run", console=stop_after(700)).run_dir
-    on_ray = gdi.train(config, run_dir, resume=True, runtime="ray", placement=LOCKSTEP, console=stop_after(1300))
-    assert 700 < on_ray.steps < 2000
+    run_dir = gdi.train(config, tmp_path / "run", console=stop_after(500)).run_dir
+    on_ray = gdi.train(config, run_dir, resume=True, runtime="ray", placement=LOCKSTEP, console=stop_after(800))
+    assert 500 < on_ray.steps < 1200
     shared = [path for path in (run_dir / "checkpoints").glob("step-*/slot-*") if path.stat().st_nlink > 1]
     assert shared
     assert gdi.train(config, run_dir, resume=True).finished
@@ -135,9 +136,9 @@ def test_a_run_with_a_long_memory_moves_to_ray_and_back(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("shared_ray")
 def test_two_actors_fill_slots_of_their_own_and_another_layout_fills_the_memory_again(tmp_path: Path) -> None:
     """A window of an actor has 4 columns, and one of the local runtime has 8: their slots differ."""
-    config = small("dqn")
+    config = replace(small("dqn"), steps=1000)
     part = gdi.train(
-        config, tmp_path / "run", runtime="ray", placement=replace(QUICK, actors=2), console=stop_after(900)
+        config, tmp_path / "run", runtime="ray", placement=replace(QUICK, actors=2), console=stop_after(500)
     )
     assert part.updates == (part.steps - 200) // 4
     assert newest(part.run_dir)["system"]["collector"]["valid"].shape[2] == 4

@@ -40,7 +40,7 @@ def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: P
     """Three nodes on this machine; SIGKILL of an actor's process, then of everything on a node that has an actor."""
     from ray.cluster_utils import Cluster
 
-    config = seldom(tiny_config(steps=4000))
+    config = seldom(tiny_config(steps=2000))
     config = replace(config, evaluation=replace(config.evaluation, episodes=32))
     undisturbed = []
     for seed in range(4):
@@ -81,8 +81,8 @@ def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: P
     finally:
         cluster.shutdown()
     assert result.finished
-    assert result.steps == 4000
-    assert newest(result.run_dir)["system"]["learner"]["trained_transitions"] == config.data.replay * 4000
+    assert result.steps == 2000
+    assert newest(result.run_dir)["system"]["learner"]["trained_transitions"] == config.data.replay * 2000
     assert console.seen[-1]["ray/replaced_total"] >= 2, console.notices
     assert console.seen[-1]["ray/dropped_windows_total"] >= 1
     assert sum("replaced lost actor" in text for text in console.notices) >= 2
