@@ -13,7 +13,7 @@ import torch
 from hypothesis import settings
 
 import gdi
-from helpers import tiny_config
+from helpers import stop_after, tiny_config
 
 # A busy machine must not turn a slow moment into a failure.
 settings.register_profile("no deadline", deadline=None)
@@ -59,6 +59,13 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     torch.set_num_threads(1)
     return gdi.train(tiny_config(), tmp_path_factory.mktemp("whole") / "run").run_dir
+
+
+@pytest.fixture(scope="session")
+def stopped_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the same run, stopped at about 1,200 of its 2,000 steps. Copy it before you change it."""
+    torch.set_num_threads(1)
+    return gdi.train(tiny_config(), tmp_path_factory.mktemp("stopped") / "run", console=stop_after(1200)).run_dir
 
 
 @pytest.fixture(scope="session")

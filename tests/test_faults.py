@@ -116,16 +116,18 @@ def test_signals_save_and_exit_cleanly(tmp_path: Path, number: signal.Signals) -
     assert saved_network(run_dir)
 
 
-def test_damaged_newest_checkpoint_falls_back_with_a_warning(tmp_path: Path, whole_run: Path) -> None:
+def test_damaged_newest_checkpoint_falls_back_with_a_warning(
+    tmp_path: Path, stopped_run: Path, whole_run: Path
+) -> None:
     config = tiny_config()
-    part = gdi.train(config, tmp_path / "part", console=stop_after(1200))
-    newest = sorted((part.run_dir / "checkpoints").glob("step-*"))[-1]
+    part = shutil.copytree(stopped_run, tmp_path / "part")
+    newest = sorted((part / "checkpoints").glob("step-*"))[-1]
     tensors = newest / "tensors.safetensors"
     data = bytearray(tensors.read_bytes())
     data[len(data) // 2] ^= 1  # one flipped bit
     tensors.write_bytes(data)
     listener = RecordingConsole()
-    resumed = gdi.train(config, part.run_dir, resume=True, console=listener)
+    resumed = gdi.train(config, part, resume=True, console=listener)
     (told,) = listener.notices
     assert newest.name in told
     assert "checksum" in told
