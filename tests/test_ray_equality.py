@@ -16,7 +16,7 @@ from ray_runs import LOCKSTEP, QUICK, newest
 from systems import small, with_e
 
 pytest.importorskip("ray")
-pytestmark = pytest.mark.ray
+from ray_in_process import RayInProcess
 
 
 def without_ray(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -66,12 +66,23 @@ CASES = {
 }
 
 
-@pytest.mark.usefixtures("shared_ray")
 @pytest.mark.parametrize("case", CASES)
-def test_lockstep_is_the_local_run_bit_by_bit(case: str, tmp_path: Path) -> None:
-    config = CASES[case]
-    local = gdi.train(config, tmp_path / "local")
-    remote = gdi.train(config, tmp_path / "ray", runtime="ray", placement=LOCKSTEP)
+def test_lockstep_is_the_local_run_bit_by_bit(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step goes to its worker and every answer comes back, but no process starts, which takes seconds."""
+    local = gdi.train(CASES[case], tmp_path / "local")
+    RayInProcess().install(monkeypatch)
+    remote = gdi.train(CASES[case], tmp_path / "ray", runtime="ray", placement=LOCKSTEP)
+    assert_same_runs(local, remote)
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("shared_ray")
+def test_lockstep_in_processes_is_the_local_run_bit_by_bit(tmp_path: Path) -> None:
+    local = gdi.train(CASES["atari"], tmp_path / "local")
+    assert_same_runs(local, gdi.train(CASES["atari"], tmp_path / "ray", runtime="ray", placement=LOCKSTEP))
+
+
+def assert_same_runs(local: gdi.TrainResult, remote: gdi.TrainResult) -> None:
     assert local.updates >= 20
     assert (remote.steps, remote.updates, remote.evaluation) == (local.steps, local.updates, local.evaluation)
     states = [newest(run.run_dir)["system"] for run in (local, remote)]
@@ -90,6 +101,7 @@ def assert_equal(one: Any, other: Any) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.ray
 @pytest.mark.usefixtures("shared_ray")
 def test_two_learners_are_one_learner_with_the_whole_batch(tmp_path: Path) -> None:
     """Gradients summed over both; the last batch of the run is smaller and uneven.
@@ -99,6 +111,7 @@ def test_two_learners_are_one_learner_with_the_whole_batch(tmp_path: Path) -> No
     assert_two_are_one(tiny_config(steps=400, batch_size_sequences=7), tmp_path, ("loss/v", "loss/q", "loss/policy"))
 
 
+@pytest.mark.ray
 @pytest.mark.usefixtures("shared_ray")
 def test_two_learners_with_a_copy_of_the_memory_each_are_one(tmp_path: Path) -> None:
     config = replace(small("dqn", batch_size_sequences=7), steps=500)
@@ -117,13 +130,14 @@ def assert_two_are_one(config: Config, tmp_path: Path, losses: tuple[str, ...]) 
         assert second[name] == pytest.approx(first[name], rel=1e-3, abs=1e-6), name
 
 
-@pytest.mark.usefixtures("shared_ray")
-def test_a_run_with_a_long_memory_moves_to_ray_and_back(tmp_path: Path) -> None:
+def test_a_run_with_a_long_memory_moves_to_ray_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each runtime continues from the slots that the other one wrote, and links those that did not change."""
     config = replace(small("dqn", capacity_transitions=2400), steps=1200)
     whole = gdi.train(config, tmp_path / "whole").run_dir
     run_dir = gdi.train(config, tmp_path / "run", console=stop_after(500)).run_dir
-    on_ray = gdi.train(config, run_dir, resume=True, runtime="ray", placement=LOCKSTEP, console=stop_after(800))
+    with monkeypatch.context() as patch:
+        RayInProcess().install(patch)
+        on_ray = gdi.train(config, run_dir, resume=True, runtime="ray", placement=LOCKSTEP, console=stop_after(800))
     assert 500 < on_ray.steps < 1200
     shared = [path for path in (run_dir / "checkpoints").glob("step-*/slot-*") if path.stat().st_nlink > 1]
     assert shared
@@ -133,6 +147,7 @@ def test_a_run_with_a_long_memory_moves_to_ray_and_back(tmp_path: Path) -> None:
         np.testing.assert_array_equal(value, saved_network(run_dir)[name])
 
 
+@pytest.mark.ray
 @pytest.mark.usefixtures("shared_ray")
 def test_two_actors_fill_slots_of_their_own_and_another_layout_fills_the_memory_again(tmp_path: Path) -> None:
     """A window of an actor has 4 columns, and one of the local runtime has 8: their slots differ."""
