@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-import gdi
 from gdi.cli.main import COMMANDS, main
 from gdi.cli.outcome import resume_command
 from gdi.cli.train import parse
@@ -21,7 +20,7 @@ from gdi.config import MultiplicativeWeightsConfig, config_from_json, config_to_
 from gdi.errors import UserError
 from gdi.presets import PRESETS, make_config
 from gdi.report.console import LiveConsole
-from helpers import error_line, tiny_config
+from helpers import error_line
 
 TINY = [
     "--env=MinAtar/Breakout-v0",

@@ -10,7 +10,6 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from threading import Timer
-from typing import Any
 
 import pytest
 
@@ -195,18 +194,8 @@ def test_a_run_can_be_stopped_while_no_window_comes(
 
 
 @pytest.mark.usefixtures("shared_ray")
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"learning_rate": 1e20, "batch_size_sequences": 16, "replay": 1, "replay_span_windows": 1}, "policy became"),
-        ({"learning_rate": 1e30, "batch_size_sequences": 2, "max_nonfinite_updates": 1}, "NaN or infinite"),
-    ],
-    ids=["acting", "learning"],
-)
-def test_a_divergence_is_told_and_saved_as_it_is_locally(
-    tmp_path: Path, settings: dict[str, Any], message: str
-) -> None:
-    config = tiny_config(warmup_updates=0, **settings)
-    with pytest.raises(DivergenceError, match=message):
+def test_a_divergence_of_an_actor_is_told_and_saved_as_it_is_locally(tmp_path: Path) -> None:
+    config = tiny_config(warmup_updates=0, learning_rate=1e20, batch_size_sequences=16, replay=1, replay_span_windows=1)
+    with pytest.raises(DivergenceError, match="policy became"):
         gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
