@@ -67,11 +67,16 @@ lint: $(VENV)/.dev
 typecheck: $(VENV)/.dev
 	$(BIN)/mypy
 
-test: lint typecheck
-	$(BIN)/python -m pytest -n 2
+# mypy takes one core for some seconds, so it runs beside the tests. If either fails, so does make.
+define with_types
+$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 $(1); tests=$$?; wait $$types && exit $$tests
+endef
 
-test-fast: lint typecheck
-	$(BIN)/python -m pytest -n 2 -m "not ray and not atari_tables and not kill"
+test: lint
+	$(call with_types)
+
+test-fast: lint
+	$(call with_types,-m "not ray and not atari_tables and not kill")
 
 # It continues where it was stopped, and prints one table.
 MINUTES ?= 30
