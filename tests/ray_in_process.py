@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 import ray
 import ray.cloudpickle as pickle
+from ray.exceptions import RayTaskError
+
+from gdi.errors import DivergenceError, EnvironmentFaultError, UserError
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,10 @@ class RayInProcess:
 
     def get(self, references: Any, timeout: float | None = None) -> Any:
         if isinstance(references, Reference):
-            return pickle.loads(self._objects[references.number])
+            found = pickle.loads(self._objects[references.number])
+            if isinstance(found, RayTaskError):
+                raise found.as_instanceof_cause()
+            return found
         return [self.get(reference) for reference in references]
 
     def call(self, number: int, method: str, arguments: Iterable[Any], returns: int) -> Any:
@@ -71,7 +77,11 @@ class RayInProcess:
         if method == "__ray_ready__":
             return self.put(True)
         here = [self.get(a) if isinstance(a, Reference) else pickle.loads(pickle.dumps(a)) for a in arguments]
-        answer = getattr(self._workers[number], method)(*here)
+        try:
+            answer = getattr(self._workers[number], method)(*here)
+        except (UserError, DivergenceError, EnvironmentFaultError) as error:  # a bug fails the test here
+            failed = RayTaskError(method, str(error), error)
+            return self.put(failed) if returns == 1 else [self.put(failed) for _ in range(returns)]
         return self.put(answer) if returns == 1 else [self.put(part) for part in answer]
 
 

@@ -21,6 +21,8 @@ from helpers import read_metric_lines, tiny_config
 from ray_runs import QUICK, TRAIN, At, Both, When, kill_one, newest, seldom, until_there_are, wait_until
 
 pytest.importorskip("ray")
+from ray_in_process import RayInProcess
+
 pytestmark = pytest.mark.ray
 
 
@@ -90,10 +92,9 @@ def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: P
     assert min(undisturbed) - spread <= result.evaluation.mean <= max(undisturbed) + spread
 
 
-@pytest.mark.usefixtures("shared_ray")
 @pytest.mark.kill
 def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_takes_other_actors(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGKILL of the driver; then resumed with two actors for one; then by the local runtime."""
     folder = tmp_path / "run"
@@ -127,7 +128,9 @@ def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_ta
         assert newest(folder)["system"]["steps"] > before
         return capsys.readouterr().out
 
-    told = resume(*on_ray, "--placement.actors", "2")
+    with monkeypatch.context() as patch:
+        RayInProcess().install(patch)
+        told = resume(*on_ray, "--placement.actors", "2")
     assert "resuming at" in told
     assert "2 actors with 4 environments each" in told
     assert len(newest(folder)["system"]["more_actors"]) == 1
