@@ -19,7 +19,7 @@ from helpers import stop_after, tiny_config
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
-LONGEST_FIRST = ("ray", "kill", "atari_tables")  # other tests fill the gaps
+LONGEST_FIRST = ("ray", "kill", "long", "atari_tables")  # other tests fill the gaps
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

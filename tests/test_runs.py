@@ -187,6 +187,7 @@ def test_evaluating_more_often_does_not_change_training(tmp_path: Path, whole_ru
         np.testing.assert_array_equal(value, saved_network(two.run_dir)[name])
 
 
+@pytest.mark.long
 def test_learning_on_the_chain(tmp_path: Path) -> None:
     """The chain pays only at its far end: a uniform policy gets there in about one try of 256."""
     config = tiny_config("Toy/Chain-v0", steps=15_000, replay=4, learning_rate=3e-3)
