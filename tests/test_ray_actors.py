@@ -25,8 +25,9 @@ def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -
     An actor that has no room gets no share of the steps, so the run does not wait for it.
     """
     config = tiny_config(steps=1500)
-    # There are 8 CPUs, and the third actor waits for room as long as the run lasts.
-    placement = replace(QUICK, actors=3, envs_per_actor=4, actor_cpus=2.5)
+    # Of 8 CPUs four processes get 1.9 each, so the third actor waits for room as long as the run lasts.
+    each = {"actor_cpus": 1.9, "learner_cpus": 1.9, "evaluator_cpus": 1.9}
+    placement = replace(QUICK, actors=3, envs_per_actor=4, **each)
     niceness: dict[str, set[int]] = {}
     second = At(100, until_there_are(2, "ActorWorker"))
     console = At(900, lambda: niceness.update({worker: niceness_of(worker) for worker in ("LearnerWorker", *BEHIND)}))
@@ -40,6 +41,7 @@ def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -
     lines = read_metric_lines(result.run_dir)
     training = [line for line in lines if line["kind"] == "train"]
     assert max(line["ray/actors"] for line in training) == 2
+    assert training[-1]["ray/replaced_total"] == training[-1]["ray/dropped_windows_total"] == 0  # nobody hung
     assert max(line["ray/queue_windows"] for line in training) <= 2 * QUICK.queue_windows - 1
     envs = {line.split(",")[1] for line in (result.run_dir / "episodes.csv").read_text().splitlines()[1:]}
     assert envs == {str(env) for env in range(config.env.num_envs)}  # four of one actor, four of the other
