@@ -12,7 +12,7 @@ help:
 	@echo "make gallery              train a run of each algorithm and draw the pictures of docs/gallery.md (minutes)"
 	@echo "make setup                install everything into .venv"
 	@echo "make test                 run lint, type checks and all tests (GDI_NO_BROWSER=1 leaves out those of the pages)"
-	@echo "make test-fast            run lint, type checks and the quick tests (without Ray, long Atari tables and kills)"
+	@echo "make test-fast            run lint, type checks and the quick tests (without Ray, Atari tables, kills and other long ones)"
 	@echo "make faults               kill runs, damage their folders, fill their disks (MINUTES=30; can be resumed)"
 	@echo "make lint                 run ruff"
 	@echo "make typecheck            run mypy"
@@ -67,11 +67,16 @@ lint: $(VENV)/.dev
 typecheck: $(VENV)/.dev
 	$(BIN)/mypy
 
-test: lint typecheck
-	$(BIN)/python -m pytest -n 2
+# mypy takes one core for some seconds, so it runs beside the tests. If either fails, so does make.
+define with_types
+$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 $(1); tests=$$?; wait $$types && exit $$tests
+endef
 
-test-fast: lint typecheck
-	$(BIN)/python -m pytest -n 2 -m "not ray and not atari_tables and not kill"
+test: lint
+	$(call with_types)
+
+test-fast: lint
+	$(call with_types,-m "not ray and not atari_tables and not kill and not long")
 
 # It continues where it was stopped, and prints one table.
 MINUTES ?= 30

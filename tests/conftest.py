@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,13 @@ import torch
 from hypothesis import settings
 
 import gdi
-from helpers import tiny_config
+from helpers import stop_after, tiny_config
 
 # A busy machine must not turn a slow moment into a failure.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
-LONGEST_FIRST = ("ray", "kill", "atari_tables")  # other tests fill the gaps
+LONGEST_FIRST = ("ray", "kill", "long", "atari_tables")  # other tests fill the gaps
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,20 +62,38 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def stopped_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the same run, stopped at about 1,200 of its 2,000 steps. Copy it before you change it."""
+    torch.set_num_threads(1)
+    return gdi.train(tiny_config(), tmp_path_factory.mktemp("stopped") / "run", console=stop_after(1200)).run_dir
+
+
+@pytest.fixture(scope="session")
 def flag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the file that tells ray_envs whether to hang."""
     return tmp_path_factory.mktemp("envs") / "flag"
 
 
+@pytest.fixture(scope="session")
+def _rays() -> Iterator[ExitStack]:
+    """Hold the shared Ray, if there is one. It is closed with the stack."""
+    with ExitStack() as stack:
+        yield stack
+
+
 @pytest.fixture
-def shared_ray(flag: Path) -> None:
+def shared_ray(flag: Path, _rays: ExitStack) -> None:
     """Start one Ray for most tests of a process, to which training connects.
 
-    Its workers can import ray_envs.
+    Its workers can import ray_envs. Like a run's own Ray it needs a token, so Ray writes none into the user's home.
     """
     import ray
 
+    from gdi.runtime.ray.cluster import private_ray
+
     if not ray.is_initialized():
+        _rays.enter_context(private_ray())
+        _rays.callback(ray.shutdown)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("RAY_ENVS_FLAG", str(flag))
             patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
@@ -83,15 +102,6 @@ def shared_ray(flag: Path) -> None:
 
 
 @pytest.fixture
-def own_ray() -> None:
-    """Shut Ray down, so that the test starts its own."""
-    import ray
-
-    ray.shutdown()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _end_of_ray() -> Iterator[None]:
-    yield
-    if (ray := sys.modules.get("ray")) is not None:
-        ray.shutdown()
+def own_ray(_rays: ExitStack) -> None:
+    """Shut the shared Ray down, so that the test starts its own."""
+    _rays.close()

@@ -51,9 +51,10 @@ def hang_once(flag: Path) -> None:
 
 
 class Hangs(MisbehavingEnv):
-    """An environment of which one copy sleeps forever, once."""
+    """An environment of which one copy sleeps forever, once. The others are slow, for a test waits meanwhile."""
 
     def misbehave(self) -> None:
+        time.sleep(0.001)
         hang_once(Path(os.environ["RAY_ENVS_FLAG"]))
 
 

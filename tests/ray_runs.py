@@ -14,12 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import gdi
 from gdi.config import Config
 from gdi.placement import PlacementConfig
 from gdi.runtime.checkpoint import CheckpointStore
-from helpers import RecordingConsole
+from helpers import RecordingConsole, read_metric_lines
 
 QUICK = PlacementConfig(stall_seconds=120.0, hang_seconds=60.0)
 LOCKSTEP = replace(QUICK, lockstep=True)
@@ -124,3 +126,48 @@ def until_there_are(count: int, worker: str) -> Callable[[], None]:
     The run waits as well, so it cannot end before they exist.
     """
     return lambda: wait_until(lambda: len(processes(worker)) >= count)
+
+
+def atari_config() -> Config:
+    config = gdi.make_config("gdi-i3", "pong", scale="atari-cpu", steps=2 * 8 * 10, seed=3)
+    return replace(
+        config,
+        env=replace(config.env, num_envs=2, max_episode_steps=12),  # cut, so that episodes end within the test
+        network=replace(config.network, hidden_units=16, lstm_units=8),
+        data=replace(config.data, batch_size_sequences=2, sequence_steps=8, replay=2, replay_span_windows=2),
+        optimizer=replace(config.optimizer, warmup_updates=2),
+        evaluation=replace(config.evaluation, every_steps=80, episodes=2),
+        run=replace(config.run, log_every_steps=50, checkpoint_every_steps=50, threads=1, device="cpu"),
+    )
+
+
+def often(config: Config) -> Config:
+    """Logs, saves and evaluates on the way, too."""
+    return replace(
+        config,
+        evaluation=replace(config.evaluation, every_steps=200),
+        run=replace(config.run, log_every_steps=100, checkpoint_every_steps=150),
+    )
+
+
+def without_ray(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in line.items() if not name.startswith("ray/")} for line in lines]
+
+
+def assert_same_runs(local: gdi.TrainResult, remote: gdi.TrainResult) -> None:
+    assert local.updates >= 20
+    assert (remote.steps, remote.updates, remote.evaluation) == (local.steps, local.updates, local.evaluation)
+    states = [newest(run.run_dir)["system"] for run in (local, remote)]
+    for part in ("learner", "controllers", "parameters"):
+        assert_equal(states[0][part], states[1][part])
+    assert without_ray(read_metric_lines(remote.run_dir)) == read_metric_lines(local.run_dir)
+    assert (remote.run_dir / "episodes.csv").read_text() == (local.run_dir / "episodes.csv").read_text()
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_equal(one[key], other[key])
+    else:
+        np.testing.assert_array_equal(one, other)

@@ -626,9 +626,11 @@ def test_a_step_is_four_frames_of_eighteen_actions(name: str, monkeypatch: pytes
 
 
 @pytest.mark.atari_tables
-def test_all_57_games_start_play_and_close_under_every_protocol() -> None:
+def test_all_57_games_start_play_and_close() -> None:
     """18 actions, and in Skiing, whose controller has no button, the 9 without FIRE.
 
+    Every game plays under the paper's protocol, which knows each game's own first frames, and under one of the two with
+    sticky actions, which differ in the number of one rule. Loading a game is what takes time.
     Each plays 40 steps, and then, where nothing has moved, until something does.
     """
     least_steps, most_steps = 40, 200
@@ -655,10 +657,11 @@ def test_all_57_games_start_play_and_close_under_every_protocol() -> None:
             assert changed, job
         return job
 
-    jobs = [(game, name) for game in GAMES for name in PROTOCOLS]
+    sticky = [name for name in PROTOCOLS if name != "paper"]
+    jobs = [(game, name) for i, game in enumerate(GAMES) for name in ("paper", sticky[i % 2])]
     with ThreadPoolExecutor(8) as pool:  # a step mostly waits for the emulator's thread: more of them than cores
         assert list(pool.map(run, jobs)) == jobs
-    assert len(jobs) == 57 * 3
+    assert len(jobs) == 57 * 2
 
 
 # 8. Names

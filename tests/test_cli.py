@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-import gdi
 from gdi.cli.main import COMMANDS, main
 from gdi.cli.outcome import resume_command
 from gdi.cli.train import parse
@@ -21,7 +20,7 @@ from gdi.config import MultiplicativeWeightsConfig, config_from_json, config_to_
 from gdi.errors import UserError
 from gdi.presets import PRESETS, make_config
 from gdi.report.console import LiveConsole
-from helpers import error_line, tiny_config
+from helpers import error_line
 
 TINY = [
     "--env=MinAtar/Breakout-v0",
@@ -36,10 +35,8 @@ TINY = [
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    gdi.train(tiny_config(), folder)
-    return folder
+def run_dir(whole_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shutil.copytree(whole_run, tmp_path_factory.mktemp("runs") / "run")
 
 
 def test_train_json_is_one_object_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

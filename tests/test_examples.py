@@ -41,6 +41,7 @@ def tiny(config: Config) -> Config:
     )
 
 
+@pytest.mark.long
 def test_the_algorithm_solves_cartpole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     evaluation = runpy.run_path(str(EXAMPLES / "my_algorithm.py"), run_name="__main__")["result"].evaluation

@@ -20,11 +20,11 @@ from gdi.cli.main import main
 from helpers import read_metric_lines, saved_network
 
 KILLS = int(os.environ.get("GDI_KILLS", "2"))
-CAPACITY, STEPS, LOG = 800, 6000, 50
+CAPACITY, STEPS, LOG = 600, 3600, 50
 RUN = [
     *("train", "dqn", "--env=MinAtar/Breakout-v0", f"--steps={STEPS}", "--seed=5", "--network.hidden-units=16"),
     *(f"--data.capacity-transitions={CAPACITY}", "--data.learn-start-transitions=200", "--run.threads=1"),
-    *("--evaluation.every-steps=2000", "--evaluation.episodes=2", f"--run.log-every-steps={LOG}"),
+    *("--evaluation.every-steps=1200", "--evaluation.episodes=2", f"--run.log-every-steps={LOG}"),
     *("--run.checkpoint-every-steps=100", "--json"),
 ]
 
@@ -57,7 +57,7 @@ def kill_after(run_dir: Path, steps: int, seconds: float) -> None:
 def test_a_killed_run_resumes_as_if_never_killed(number: int, whole: Path, tmp_path: Path) -> None:
     rng = random.Random(number)
     run_dir = tmp_path / "run"
-    kill_after(run_dir, rng.randrange(2 * CAPACITY, STEPS * 3 // 4), rng.uniform(0.0, 0.2))
+    kill_after(run_dir, rng.randrange(2 * CAPACITY, STEPS * 3 // 4), rng.uniform(0.0, 0.1))
     assert main([*RUN, "--run-dir", str(run_dir), "--resume"]) == 0
     assert read_metric_lines(run_dir) == read_metric_lines(whole)
     assert (run_dir / "episodes.csv").read_bytes() == (whole / "episodes.csv").read_bytes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -67,12 +68,29 @@ ON_RAY = [
 ]  # each in a process of its own, which starts without torch
 
 
-@pytest.mark.parametrize("module", TORCHLESS + ON_RAY)
-def test_imports_without_torch(module: str) -> None:
-    if module in ON_RAY:
-        pytest.importorskip("ray")
-    code = f"import sys, {module}; assert 'torch' not in sys.modules, 'torch was imported'"
+def test_imports_without_torch() -> None:
+    """One process imports all of them, and names the first that brings torch."""
+    modules = TORCHLESS + (ON_RAY if find_spec("ray") else [])
+    code = (
+        "import sys, importlib\n"
+        f"for module in {modules}:\n"
+        "    importlib.import_module(module)\n"
+        "    assert 'torch' not in sys.modules, f'{module} imports torch'\n"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_run_imports_neither_a_compiler_nor_a_plotting_library(tmp_path: Path) -> None:
+    """Each of them takes a second, in every process that trains or plays."""
+    run = ["train", "--env=MinAtar/Breakout-v0", "--steps=200", f"--run-dir={tmp_path / 'run'}", "--run.threads=1"]
+    code = (
+        "import sys\n"
+        "from gdi.cli.main import main\n"
+        f"assert main({[*run, '--evaluation.episodes=1']}) == 0\n"
+        "found = {'torch._dynamo', 'torch._inductor', 'seaborn', 'matplotlib', 'pandas'} & set(sys.modules)\n"
+        "assert not found, found\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def test_importing_changes_no_global_random_state() -> None:

@@ -15,6 +15,7 @@ from gdi.envs.base import EnvSpec
 from gdi.envs.toy import ToyEnv
 from gdi.errors import DivergenceError
 from gdi.learner import Learner
+from gdi.learner.adamw import AdamW
 from gdi.learner.learner import HEALTH_EVERY_UPDATES
 from gdi.learner.optimizer import Optimizer, learning_rate_at, weight_decay_at
 from gdi.networks import AgentNetwork, AgentOutput, Seen
@@ -352,6 +353,38 @@ def test_adam_uses_the_betas_and_epsilon_of_the_config() -> None:
         moved += 0.1 * (m / (1 - 0.5**t)) / ((v / (1 - 0.6**t)) ** 0.5 + 0.3)
     for name, p in network.named_parameters():
         torch.testing.assert_close(p.detach(), before[name] - moved, msg=name)
+
+
+def test_adamw_is_torchs_bit_by_bit() -> None:
+    """Two groups, one of which decays; a parameter without a gradient stays, and has no state."""
+    config = AdamWConfig(learning_rate=0.1, adam_beta_1=0.8, adam_beta_2=0.95, adam_epsilon=1e-3)
+    generator = torch.Generator().manual_seed(0)
+    ours, theirs = (
+        [torch.randn(shape, generator=torch.Generator().manual_seed(1), requires_grad=True) for shape in ((3, 5), (7,))]
+        for _ in range(2)
+    )
+    idle = torch.ones(2, requires_grad=True)
+
+    def groups(parameters: list[torch.Tensor]) -> list[dict[str, object]]:
+        weights, biases = parameters
+        return [{"params": [weights, idle], "weight_decay": 0.25}, {"params": [biases], "weight_decay": 0.0}]
+
+    rule = AdamW(groups(ours), config)
+    reference = torch.optim.AdamW(groups(theirs), 0.1, betas=(0.8, 0.95), eps=1e-3, fused=True)
+    for rate in (0.1, 0.03, 0.01):
+        for p, q in zip(ours, theirs, strict=True):
+            p.grad = torch.randn(p.shape, generator=generator)
+            q.grad = p.grad.clone()
+        for ours_group, theirs_group in zip(rule.groups, reference.param_groups, strict=True):
+            ours_group["rate"] = theirs_group["lr"] = rate
+        rule.step()
+        reference.step()
+    assert all(torch.equal(p, q) for p, q in zip(ours, theirs, strict=True))
+    for p, q in zip(ours, theirs, strict=True):
+        assert rule.state[p].keys() == reference.state[q].keys()
+        assert all(torch.equal(rule.state[p][name], reference.state[q][name]) for name in rule.state[p])
+    assert idle.tolist() == [1.0, 1.0]
+    assert idle not in rule.state
 
 
 def test_gradients_are_clipped_to_the_global_norm() -> None:

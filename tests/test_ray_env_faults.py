@@ -10,46 +10,48 @@ import pytest
 
 import gdi
 from gdi.errors import EnvironmentFaultError
-from helpers import RecordingConsole, read_metric_lines, saved_network, tiny_config, with_lstm
+from helpers import saved_network, tiny_config, with_lstm
+from ray_envs import FAULTS
 from ray_runs import LOCKSTEP, QUICK, newest
 from test_env_faults import TOLD, TRACES, faulty
 
 pytest.importorskip("ray")
-pytestmark = pytest.mark.ray
+from ray_in_process import RayInProcess
 
 
-@pytest.mark.usefixtures("shared_ray")
-@pytest.mark.parametrize("kind", ["WrongShape", "HangsOnce"])  # every run on Ray takes seconds
-def test_a_fault_saves_and_stops_and_a_resumed_run_ends(kind: str, flag: Path, tmp_path: Path) -> None:
-    flag.unlink(missing_ok=True)
+def assert_told_saved_and_resumed(kind: str, run_dir: Path) -> None:
+    """The run on Ray stops and is saved, and the local runtime brings it to its end."""
     config = faulty(kind)
     with pytest.raises(EnvironmentFaultError) as caught:
-        gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
+        gdi.train(config, run_dir, runtime="ray", placement=QUICK)
     assert str(caught.value) == f"environment 'ray_envs:{kind}-v0', {TOLD[kind]}"
-    assert TRACES.get(kind, "") in (tmp_path / "run" / "faults.log").read_text()
-    result = gdi.train(config, tmp_path / "run", resume=True, runtime="ray", placement=QUICK)
+    assert TRACES.get(kind, "") in (run_dir / "faults.log").read_text()
+    result = gdi.train(config, run_dir, resume=True)
     assert (result.steps, result.finished) == (400, True)
-    assert newest(tmp_path / "run")["system"]["learner"]["trained_transitions"] == 400 * config.data.replay
+    assert newest(run_dir)["system"]["learner"]["trained_transitions"] == 400 * config.data.replay
 
 
+@pytest.mark.ray
 @pytest.mark.usefixtures("shared_ray")
-def test_a_fresh_copy_is_counted_and_the_run_goes_on(flag: Path, tmp_path: Path) -> None:
+def test_a_fault_in_a_process_saves_and_stops(flag: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flag.unlink(missing_ok=True)
-    console = RecordingConsole()
-    placement = replace(QUICK, actors=2)
-    result = gdi.train(
-        faulty("Raises", restarts=1), tmp_path / "run", runtime="ray", placement=placement, console=console
-    )
-    assert (result.steps, result.finished) == (400, True)
-    (told,) = [text for text in console.notices if "fresh copy" in text]
-    assert "ValueError: the lever broke" in told
-    lines = [line for line in read_metric_lines(result.run_dir) if line["kind"] == "train"]
-    assert lines[-1]["env/restarts_total"] == 1
-    assert lines[-1]["ray/replaced_total"] == 0
+    monkeypatch.setenv("RAY_ENVS_FLAG", str(flag))
+    assert_told_saved_and_resumed("HangsOnce", tmp_path / "run")
 
 
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_saves_and_stops(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ENVS_FLAG", str(tmp_path / "flag"))
+    with monkeypatch.context() as patch:
+        RayInProcess().install(patch)
+        assert_told_saved_and_resumed(kind, tmp_path / "run")
+
+
+@pytest.mark.ray
 @pytest.mark.usefixtures("shared_ray")
-def test_a_transient_fault_leaves_no_trace_in_lockstep(flag: Path, tmp_path: Path) -> None:
+def test_a_transient_fault_leaves_no_trace_in_lockstep(
+    flag: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """MinAtar can be saved: the run that failed once equals the local run that did not."""
     config = with_lstm(tiny_config(steps=400, burn_in_steps=2))
     undisturbed = gdi.train(config, tmp_path / "undisturbed").run_dir
@@ -61,6 +63,7 @@ def test_a_transient_fault_leaves_no_trace_in_lockstep(flag: Path, tmp_path: Pat
     with pytest.raises(EnvironmentFaultError, match="a cosmic ray"):
         gdi.train(config, tmp_path / "run", runtime="ray", placement=LOCKSTEP)
     assert 0 < newest(tmp_path / "run")["system"]["steps"] < 400
+    RayInProcess().install(monkeypatch)
     gdi.train(config, tmp_path / "run", resume=True, runtime="ray", placement=LOCKSTEP)
     assert (tmp_path / "run" / "episodes.csv").read_bytes() == (undisturbed / "episodes.csv").read_bytes()
     for name, value in saved_network(tmp_path / "run").items():

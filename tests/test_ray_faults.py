@@ -10,7 +10,6 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from threading import Timer
-from typing import Any
 
 import pytest
 
@@ -22,10 +21,12 @@ from helpers import read_metric_lines, tiny_config
 from ray_runs import QUICK, TRAIN, At, Both, When, kill_one, newest, seldom, until_there_are, wait_until
 
 pytest.importorskip("ray")
+from ray_in_process import RayInProcess
+
 pytestmark = pytest.mark.ray
 
 
-@pytest.mark.usefixtures("own_ray")  # whose processes know this folder's modules
+@pytest.mark.usefixtures("shared_ray")
 def test_an_environment_that_always_kills_its_process_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -35,14 +36,12 @@ def test_an_environment_that_always_kills_its_process_stops_the_run(
         gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
 
 
-# In some whole test runs Ray canceled the learner's process before it started. Alone, the test passes.
-@pytest.mark.xfail(raises=StallError, strict=False, reason="Ray sometimes cancels a process that it was just given")
 @pytest.mark.usefixtures("own_ray")
 def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: Path) -> None:
     """Three nodes on this machine; SIGKILL of an actor's process, then of everything on a node that has an actor."""
     from ray.cluster_utils import Cluster
 
-    config = seldom(tiny_config(steps=4000))
+    config = seldom(tiny_config(steps=2000))
     config = replace(config, evaluation=replace(config.evaluation, episodes=32))
     undisturbed = []
     for seed in range(4):
@@ -83,8 +82,8 @@ def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: P
     finally:
         cluster.shutdown()
     assert result.finished
-    assert result.steps == 4000
-    assert newest(result.run_dir)["system"]["learner"]["trained_transitions"] == config.data.replay * 4000
+    assert result.steps == 2000
+    assert newest(result.run_dir)["system"]["learner"]["trained_transitions"] == config.data.replay * 2000
     assert console.seen[-1]["ray/replaced_total"] >= 2, console.notices
     assert console.seen[-1]["ray/dropped_windows_total"] >= 1
     assert sum("replaced lost actor" in text for text in console.notices) >= 2
@@ -93,10 +92,9 @@ def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: P
     assert min(undisturbed) - spread <= result.evaluation.mean <= max(undisturbed) + spread
 
 
-@pytest.mark.usefixtures("shared_ray")
 @pytest.mark.kill
 def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_takes_other_actors(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGKILL of the driver; then resumed with two actors for one; then by the local runtime."""
     folder = tmp_path / "run"
@@ -130,7 +128,9 @@ def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_ta
         assert newest(folder)["system"]["steps"] > before
         return capsys.readouterr().out
 
-    told = resume(*on_ray, "--placement.actors", "2")
+    with monkeypatch.context() as patch:
+        RayInProcess().install(patch)
+        told = resume(*on_ray, "--placement.actors", "2")
     assert "resuming at" in told
     assert "2 actors with 4 environments each" in told
     assert len(newest(folder)["system"]["more_actors"]) == 1
@@ -138,18 +138,15 @@ def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_ta
 
 
 @pytest.mark.usefixtures("shared_ray")
-@pytest.mark.parametrize(
-    ("workers", "learners"), [(["LearnerWorker"], 2), (["ControllerWorker", "ParameterWorker"], 1)], ids=str
-)
-def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(
-    workers: list[str], learners: int, tmp_path: Path
-) -> None:
+def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(tmp_path: Path) -> None:
+    """One of two learners is killed, then the controller, then the parameter server."""
+    workers = ["LearnerWorker", "ControllerWorker", "ParameterWorker"]
     config = tiny_config(steps=800)
     # Lines newer than the newest checkpoint.
     config = replace(config, run=replace(config.run, log_every_steps=50, checkpoint_every_steps=200))
-    consoles = [At(700 - 400 * i, kill_one(worker)) for i, worker in enumerate(workers)]
+    consoles = [At(250 + 200 * i, kill_one(worker)) for i, worker in enumerate(workers)]
     console = consoles[0]
-    placement = replace(QUICK, learners=learners)
+    placement = replace(QUICK, learners=2)
     result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=Both(*consoles))
     assert result.finished
     assert result.steps == 800
@@ -167,13 +164,13 @@ def test_a_hung_environment_is_killed_and_replaced(flag: Path, tmp_path: Path) -
     flags = [flag, flag.with_name("flag.start")]
     for each in flags:
         each.touch()  # nobody hangs until it is removed
-    placement = replace(QUICK, actors=2, hang_seconds=2.5)
+    placement = replace(QUICK, actors=2, hang_seconds=1.5)
     console = At(300, lambda: [each.unlink() for each in flags], stop_at_notice="did not start")
     config = seldom(tiny_config("ray_envs:HangsAtStart-v0", steps=1_000_000))  # the other has enough to do meanwhile
     result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=console)
     assert result.steps > 300
-    assert any("for more than 2.5 s and was killed" in text for text in console.notices), console.notices
-    assert any("did not start within 2.5 s and was killed" in text for text in console.notices), console.notices
+    assert any("for more than 1.5 s and was killed" in text for text in console.notices), console.notices
+    assert any("did not start within 1.5 s and was killed" in text for text in console.notices), console.notices
     assert console.seen[-1]["ray/replaced_total"] >= 1
     assert console.seen[-1]["ray/dropped_windows_total"] >= 1
 
@@ -200,18 +197,8 @@ def test_a_run_can_be_stopped_while_no_window_comes(
 
 
 @pytest.mark.usefixtures("shared_ray")
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"learning_rate": 1e20, "batch_size_sequences": 16, "replay": 1, "replay_span_windows": 1}, "policy became"),
-        ({"learning_rate": 1e30, "batch_size_sequences": 2, "max_nonfinite_updates": 1}, "NaN or infinite"),
-    ],
-    ids=["acting", "learning"],
-)
-def test_a_divergence_is_told_and_saved_as_it_is_locally(
-    tmp_path: Path, settings: dict[str, Any], message: str
-) -> None:
-    config = tiny_config(warmup_updates=0, **settings)
-    with pytest.raises(DivergenceError, match=message):
+def test_a_divergence_of_an_actor_is_told_and_saved_as_it_is_locally(tmp_path: Path) -> None:
+    config = tiny_config(warmup_updates=0, learning_rate=1e20, batch_size_sequences=16, replay=1, replay_span_windows=1)
+    with pytest.raises(DivergenceError, match="policy became"):
         gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))

@@ -13,7 +13,8 @@ import pytest
 
 import gdi
 from gdi.errors import UserError
-from gdi.runtime.ray.cluster import cluster
+from gdi.runtime.exceptions import StallError
+from gdi.runtime.ray.cluster import cluster, private_ray
 from helpers import tiny_config
 from ray_runs import QUICK, At, seldom
 
@@ -64,26 +65,26 @@ def client(**token: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.usefixtures("own_ray")
-@pytest.mark.parametrize("learners", [1, 2])
-def test_a_run_on_its_own_ray_is_closed(tmp_path: Path, learners: int) -> None:
+def test_a_run_on_its_own_ray_is_closed(tmp_path: Path) -> None:
+    """Two learners, because these also listen for each other."""
     seen: dict[str, object] = {}
 
     def look() -> None:
         seen["open"] = listening_beyond_loopback()
-        if learners == 1:
-            seen["without"] = client(RAY_AUTH_MODE="disabled").stdout
-            seen["wrong"] = client(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN="0" * 64).stdout
-            right = {name: os.environ[name] for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")}
-            seen["right"] = client(**right).stdout
+        seen["without"] = client(RAY_AUTH_MODE="disabled").stdout
+        seen["wrong"] = client(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN="0" * 64).stdout
+        right = {name: os.environ[name] for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")}
+        seen["right"] = client(**right).stdout
 
     before = dict(os.environ)
-    config = seldom(tiny_config(steps=400))
-    placement = replace(QUICK, learners=learners)
+    config = seldom(
+        tiny_config("ray_envs:Plain-v0", steps=400, normalize=False)
+    )  # its processes find this folder's modules
+    placement = replace(QUICK, learners=2)
     gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=At(100, look))
     assert seen["open"] == []
-    if learners == 1:
-        assert (seen["without"], seen["wrong"]) == ("", "")
-        assert seen["right"] == "True\n"  # so the others failed because of the token
+    assert (seen["without"], seen["wrong"]) == ("", "")
+    assert seen["right"] == "True\n"  # so the others failed because of the token
     assert {k: v for k, v in os.environ.items() if "TOKEN" in k or "AUTH" in k} == {
         k: v for k, v in before.items() if "TOKEN" in k or "AUTH" in k
     }
@@ -109,3 +110,16 @@ def test_a_ray_that_listens_beyond_the_machine_is_refused(monkeypatch: pytest.Mo
     told = r"listens on 192\.0\.2\.7, beyond this machine: .* --placement\.insecure"
     with pytest.raises(UserError, match=told), cluster("", QUICK):
         pytest.fail("it started")
+
+
+@pytest.mark.usefixtures("own_ray")
+def test_the_token_is_forgotten_however_the_run_ends() -> None:
+    """A process that still asked for it would refuse the calls of the next cluster."""
+    from ray._raylet import AuthenticationMode, get_authentication_mode
+
+    with private_ray():
+        assert get_authentication_mode() == AuthenticationMode.TOKEN
+    assert get_authentication_mode() == AuthenticationMode.DISABLED
+    with pytest.raises(StallError, match="in the run"), private_ray():
+        raise StallError("in the run")
+    assert get_authentication_mode() == AuthenticationMode.DISABLED

@@ -115,6 +115,7 @@ def clean(found: dict[str, Any]) -> None:
     assert all(look["rows"] > 0 for look in tables), tables
 
 
+@pytest.mark.long
 def test_pages_of_real_runs(real_runs: dict[str, Path], tmp_path: Path) -> None:
     pages = [write_report([folder], tmp_path / f"{name}.html") for name, folder in real_runs.items()]
     both = [{"url": page.as_uri(), "scheme": scheme} for page in pages for scheme in ("light", "dark")]
@@ -158,6 +159,7 @@ def test_names_are_shown_as_text(real_runs: dict[str, Path], tmp_path: Path) -> 
     assert found["markup"] == 0
 
 
+@pytest.mark.long
 def test_165_runs(tmp_path: Path) -> None:
     """Real folders with beliefs and episodes: 11 agents in 5 environments, 3 seeds each."""
     lines = belief_lines()

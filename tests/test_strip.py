@@ -110,7 +110,7 @@ def small(preset: str) -> gdi.Config:
     config = gdi.make_config(preset, "MinAtar/Breakout-v0", steps=640)
     if preset == "dqn":
         config = change(config, learn_start_transitions=100)
-    return replace(config, evaluation=replace(config.evaluation, episodes=1))
+    return replace(change(config, hidden_units=16), evaluation=replace(config.evaluation, episodes=1))
 
 
 @pytest.mark.parametrize("preset", ["gdi-h3", "fixed", "dqn", "ppo"])

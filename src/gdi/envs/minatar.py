@@ -8,6 +8,9 @@ truncated at 5,000 steps unless the config sets another limit.
 from __future__ import annotations
 
 import re
+from functools import cache
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,7 @@ GAMES = {
     "SpaceInvaders": "space_invaders",
 }
 IDS = [f"MinAtar/{name}-v{version}" for version in (0, 1) for name in GAMES]
+NUM_ACTIONS = 6
 STICKY_ACTION_PROB = 0.1
 DIFFICULTY_RAMPING = True
 MAX_EPISODE_STEPS = 5000
@@ -46,6 +50,42 @@ COLORS = np.array(
 )
 
 
+@cache
+def _game_class(name: str) -> Any:
+    """Return the class of a game, whose module needs only NumPy.
+
+    The package around it imports seaborn to draw, which takes a second in every process.
+    """
+    package = find_spec("minatar")
+    assert package is not None
+    assert package.origin is not None
+    spec = spec_from_file_location(f"minatar_{name}", Path(package.origin).parent / "environments" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Env
+
+
+class Game:
+    """A game with sticky actions, as in ``minatar.Environment``. Both draw from one generator."""
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+        self.last_action = 0
+        self.random = np.random.RandomState()
+
+    def seed(self, seed: int) -> None:
+        self.random = self.env.random = np.random.RandomState(seed)
+
+    def act(self, action: int) -> tuple[float, bool]:
+        if self.random.rand() < STICKY_ACTION_PROB:
+            action = self.last_action
+        self.last_action = action
+        reward, terminated = self.env.act(action)
+        return reward, terminated
+
+
 class MinAtarEnv:
     """N copies of one game whose observations are [10, 10, channels] booleans."""
 
@@ -57,21 +97,12 @@ class MinAtarEnv:
             raise UserError(
                 f"unknown environment {env_id!r}.{did_you_mean(env_id, IDS)} MinAtar has {', '.join(GAMES)}."
             )
-        from minatar import Environment
-
+        make_game = _game_class(GAMES[match.group(1)])
         self.num_envs = num_envs
         self.beside = nothing_beside(num_envs)
-        self._games: list[Any] = [
-            Environment(
-                GAMES[match.group(1)],
-                sticky_action_prob=STICKY_ACTION_PROB,
-                difficulty_ramping=DIFFICULTY_RAMPING,
-            )
-            for _ in range(num_envs)
-        ]
-        game = self._games[0]
-        all_actions = list(range(game.num_actions()))
-        self._actions: list[int] = game.minimal_action_set() if match.group(2) == "1" else all_actions
+        self._games = [Game(make_game(ramping=DIFFICULTY_RAMPING)) for _ in range(num_envs)]
+        game = self._games[0].env
+        self._actions: list[int] = game.minimal_action_set() if match.group(2) == "1" else list(range(NUM_ACTIONS))
         self._max_episode_steps = max_episode_steps or MAX_EPISODE_STEPS
         self._episode_steps = np.zeros(num_envs, np.int64)
         self._reset_next = np.zeros(num_envs, bool)
@@ -81,7 +112,7 @@ class MinAtarEnv:
         for game, child in zip(self._games, np.random.SeedSequence(seed).spawn(self.num_envs), strict=True):
             game.seed(int(child.generate_state(1)[0]))
             game.last_action = 0
-            game.reset()
+            game.env.reset()
         self._episode_steps[:] = 0
         self._reset_next[:] = False
         return self._observe()
@@ -106,7 +137,7 @@ class MinAtarEnv:
         for i, (game, a) in enumerate(zip(self._games, action.tolist(), strict=True)):
             if self._reset_next[i]:
                 game.last_action = 0
-                game.reset()
+                game.env.reset()
                 self._episode_steps[i] = 0
             else:
                 reward[i], terminated[i] = game.act(self._actions[a])
@@ -133,7 +164,7 @@ class MinAtarEnv:
         self._games = []
 
 
-def _game_state(game: Any) -> State:
+def _game_state(game: Game) -> State:
     """Return the state of a game: numbers, lists, arrays, and a generator shared with its wrapper."""
     _, keys, position, has_gauss, cached = game.random.get_state()
     own = {name: value for name, value in vars(game.env).items() if name not in ("random", "channels", "action_map")}
@@ -145,7 +176,7 @@ def _game_state(game: Any) -> State:
     }
 
 
-def _set_game_state(game: Any, state: State) -> None:
+def _set_game_state(game: Game, state: State) -> None:
     kept = state["random"]
     generator = np.random.RandomState()
     generator.set_state(("MT19937", np.array(kept["keys"]), kept["position"], kept["has_gauss"], kept["cached"]))

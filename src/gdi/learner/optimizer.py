@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from gdi.config import AdamWConfig, Config, RMSPropConfig, planned_warmup_updates
+from gdi.learner.adamw import AdamW
 from gdi.learner.rmsprop import RMSProp
+from gdi.learner.rule import Rule
 from gdi.types import State
 
 
@@ -47,18 +49,11 @@ class Optimizer:
         if not getattr(settings, "weight_decay", 0.0):  # one group takes one kernel call
             groups = [{"params": weights + vectors, "decays": False}]
         self._gradients = {name: torch.empty_like(p, requires_grad=False) for name, p in self._named.items()}
-        self._rule: torch.optim.Optimizer
+        self._rule: Rule
         if isinstance(settings, RMSPropConfig):
             self._rule = RMSProp(groups, settings)
         else:
-            self._rule = torch.optim.AdamW(
-                groups,
-                lr=settings.learning_rate,
-                betas=(settings.adam_beta_1, settings.adam_beta_2),
-                eps=settings.adam_epsilon,
-                weight_decay=0.0,
-                fused=True,
-            )
+            self._rule = AdamW(groups, settings)
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -90,8 +85,8 @@ class Optimizer:
             rate = constant_rate_at(update, self._warmup_updates, peak)
         else:
             rate = learning_rate_at(update, progress, self._warmup_updates, self._num_updates, peak)
-        for group in self._rule.param_groups:
-            group["lr"] = rate
+        for group in self._rule.groups:
+            group["rate"] = rate
             if isinstance(self._config, AdamWConfig):
                 group["weight_decay"] = weight_decay_at(progress, self._config) if group["decays"] else 0.0
         self._rule.step()

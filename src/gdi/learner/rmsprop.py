@@ -11,27 +11,28 @@ import torch
 from torch import Tensor
 
 from gdi.config import RMSPropConfig
+from gdi.learner.rule import Rule
 
 
-class RMSProp(torch.optim.Optimizer):
+class RMSProp(Rule):
     """RMSProp, optionally centered and with momentum.
 
     g² ← αg² + (1 − α)∇², ḡ ← αḡ + (1 − α)∇, m ← βm + lr·∇/√(g² − ḡ² + ε), θ ← θ − m. ḡ is 0 unless ``centered``.
     """
 
-    def __init__(self, params: list[dict[str, Any]], config: RMSPropConfig) -> None:
+    def __init__(self, groups: list[dict[str, Any]], config: RMSPropConfig) -> None:
+        super().__init__(groups, config.learning_rate)
         self._config = config
-        super().__init__(params, {"lr": config.learning_rate})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        for group in self.param_groups:
+    def step(self) -> None:
+        for group in self.groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._step(parameter, parameter.grad, group["lr"])
+                    self._step(parameter, parameter.grad, group["rate"])
 
     def _step(self, parameter: Tensor, gradient: Tensor, rate: float) -> None:
-        config, state = self._config, self.state[parameter]
+        config, state = self._config, self.state.setdefault(parameter, {})
         if not state:
             state["square"] = torch.zeros_like(parameter)
             if config.centered:

@@ -87,13 +87,15 @@ def private_ray() -> Iterator[None]:
         )
     # On Linux this switch only chooses the loopback. Ray reads it once, and may be imported already.
     before, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
-    with _environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32), **{LOOPBACK_SWITCH: "0"}):
-        _forget_token()
-        try:
+    try:
+        with _environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32), **{LOOPBACK_SWITCH: "0"}):
+            _forget_token()
             yield
-        finally:
-            ray_constants.ENABLE_RAY_CLUSTER = before
-    _forget_token()
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+        # A run may end with an error. If this process still asked for the token, the next cluster would take it for
+        # dead, and would cancel what it starts.
+        _forget_token()
 
 
 def _forget_token() -> None:
