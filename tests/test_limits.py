@@ -182,3 +182,13 @@ def test_scores_from_a_named_pipe_are_one_line(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize("word", ["", " ", "a b", "\n"])
 def test_a_word_of_blanks_too_many_is_one_line(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert error_line(["algorithms", word], capsys).startswith("gdi: error: unexpected argument ")
+
+
+@pytest.mark.parametrize("command", ["play", "evaluate", "report", "watch", "scores"])
+def test_a_name_that_no_disk_takes_is_one_line(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    error_line([command, "x" * 300], capsys)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "report", "watch"])
+def test_the_name_of_an_argument_keeps_its_capitals(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert error_line([command, "x" * 300], capsys).startswith("gdi: error: RUN")

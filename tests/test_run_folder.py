@@ -135,6 +135,17 @@ def test_a_run_stops_where_another_run_has_begun(tmp_path: Path) -> None:
 # 3. Links.
 
 
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+@pytest.mark.parametrize("name", ["episodes.csv", "metrics.jsonl", "states/stage-1.npz"])
+def test_something_else_in_the_place_of_a_file_is_one_line(name: str, make: Any, part: Path, capsys: Any) -> None:
+    path = part / name
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    make(path)
+    line = error_line(["train", "--run-dir", str(part), "--resume"], capsys)
+    assert f"{path} is not a regular file: move it away" in line
+
+
 @pytest.mark.parametrize(
     "name", [".lock", "episodes.csv", "metrics.jsonl", "notices.log", "config.json", "checkpoints/best.json"]
 )

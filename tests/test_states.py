@@ -16,7 +16,6 @@ from gdi.acting.actor import Actor
 from gdi.acting.states import SURPLUS, StatePicker, picked_share
 from gdi.config import Config
 from gdi.envs.toy import make_toy
-from gdi.errors import UserError
 from gdi.networks import AgentNetwork, Seen
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.states import MAX_FILE_BYTES, Reservoir, StateRecorder, halved, packed
@@ -212,12 +211,6 @@ def test_an_older_run_can_be_resumed_and_keeps_states_from_then_on(tmp_path: Pat
     gdi.train(run_config(states_per_stage=0), tmp_path / "run", console=stop_after(700))
     assert gdi.train(run_config(), tmp_path / "run", resume=True).finished
     assert sorted(path.name for path in (tmp_path / "run" / "states").iterdir()) == ["stage-2.npz", "stage-3.npz"]
-
-
-def test_a_folder_in_the_place_of_a_file_is_refused_before_training(tmp_path: Path) -> None:
-    (tmp_path / "states" / "stage-2.npz").mkdir(parents=True)
-    with pytest.raises(UserError, match=r"stage-2\.npz is a folder: move it away"):
-        StateRecorder(tmp_path, 10, 100)
 
 
 def test_the_keys_of_the_states_in_a_checkpoint_are_these(tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ class OneLineParser(argparse.ArgumentParser):
         text = re.sub(r"^argument ([^\s/:]+)\S*:", r"\1:", message)  # an option with several names has one here
         text = re.sub(r"^(\S+): expected (?:at least )?one argument$", r"\1 needs a value", text)
         text = re.sub(r"^the following arguments are required: (.*)$", r"missing \1: add it", text)
-        raise UserError(f"{text[:1].lower()}{text[1:]}. See {self.prog} --help.")
+        start = text[:1] if text[:2].isupper() else text[:1].lower()  # RUN_DIR stays as it is
+        raise UserError(f"{start}{text[1:]}. See {self.prog} --help.")
 
     def option_names(self) -> list[str]:
         """Return the names of all options."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,7 +77,7 @@ def run(argv: list[str]) -> int:
     args = make_parser().parse_args(argv)
     if args.seed < 0:
         raise UserError(f"--seed must be 0 or more, not {args.seed}.")
-    if Path(args.what).is_dir():
+    if os.path.isdir(args.what):  # False for a name that is too long, where Path.is_dir raises
         return play_run(args)
     for option, value in (("--episodes", args.episodes), ("--best", args.best), ("--trust", args.trust)):
         if value:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gdi.cli.parsing import OneLineParser
+from gdi.cli.parsing import OneLineParser, path_argument
 from gdi.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def make_parser() -> OneLineParser:
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a run, or of many")
+    parser.add_argument("runs", nargs="+", type=path_argument, metavar="RUN", help="folder of a run, or of many")
     parser.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=path_argument,
         metavar="FILE",
         help="file to write; a folder for png (default: report.html in the run folder, or in this folder for many)",
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gdi.cli.parsing import OneLineParser, whole_number
+from gdi.cli.parsing import OneLineParser, path_argument, whole_number
 from gdi.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def make_parser() -> OneLineParser:
     parser.add_argument(
         "folder",
         nargs="?",
-        type=Path,
+        type=path_argument,
         default=Path("runs"),
         metavar="RUN|DIR",
         help="folder of a run, or of many (default: runs)",

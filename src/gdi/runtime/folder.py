@@ -16,7 +16,7 @@ from gdi.runtime.lock import LOCK
 from gdi.runtime.manifest import CorruptCheckpointError, read_facts
 from gdi.runtime.run_log import EPISODES, METRICS, NOTICES, TENSORBOARD, read_metrics
 from gdi.runtime.seal import SEAL, is_sealed, write_seal
-from gdi.runtime.storage import NO_ROOM, check_links, read_bytes, replace_file, storage_error, writing
+from gdi.runtime.storage import NO_ROOM, check_files, read_bytes, replace_file, storage_error, writing
 
 CONFIG, CHECKPOINTS = "config.json", "checkpoints"
 CHANGED = (
@@ -128,7 +128,7 @@ def check_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
     try:
         if run_dir.exists() and not run_dir.is_dir():
             raise UserError(f"{run_dir} is a file: give --run-dir a folder.")
-        check_links(run_dir)
+        check_files(run_dir)
         if not holds_run(run_dir) or (is_untrained(run_dir) and not resume):
             return False
     # The folder is not readable, or its name is too long for the disk.

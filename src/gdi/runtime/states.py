@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from gdi.errors import UserError
 from gdi.types import Array, SeenStates, State
 
 STATES = "states"
@@ -64,9 +63,6 @@ class StateRecorder:
     def __init__(self, folder: Path, per_stage: int, total_steps: int) -> None:
         self._folder, self._total_steps = folder / STATES, total_steps
         self._stages = [Reservoir(per_stage) for _ in range(STAGES)]
-        for number in range(1, STAGES + 1):
-            if self._path(number).is_dir():
-                raise UserError(f"{self._path(number)} is a folder: move it away, because the run writes a file there.")
 
     def add(self, steps: int, seen: SeenStates | None) -> None:
         """Take the picked states of a window that ended at ``steps``, and the returns of ended episodes."""
@@ -83,10 +79,7 @@ class StateRecorder:
                 self._folder.mkdir(exist_ok=True)
                 part = self._folder / f".stage-{number}.part"
                 part.write_bytes(packed(stage))
-                part.rename(self._path(number))
-
-    def _path(self, number: int) -> Path:
-        return self._folder / f"stage-{number}.npz"
+                part.rename(self._folder / f"stage-{number}.npz")
 
     def state_dict(self) -> State:
         return {str(number): stage.state_dict() for number, stage in enumerate(self._stages)}

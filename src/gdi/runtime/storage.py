@@ -16,6 +16,8 @@ from safetensors import SafetensorError
 
 from gdi.errors import StorageError, UserError
 
+# Of the files that a run writes.
+WRITTEN_SUFFIXES = (".json", ".jsonl", ".csv", ".npz")
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 # Windows has neither flag.
 NO_LINK, NO_WAIT = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
@@ -80,8 +82,8 @@ def storage_error(folder: Path, error: OSError) -> StorageError:
     return StorageError(f"{where} cannot be written: {error.strerror or error}: resume when {when}.")
 
 
-def check_links(run_dir: Path) -> None:
-    """Raise UserError if the run folder contains a link, because writing to it would write elsewhere."""
+def check_files(run_dir: Path) -> None:
+    """Raise UserError if the run folder has a link, or something else than a file in the place of one."""
     for folder, folders, files in os.walk(run_dir):
         for name in (*folders, *files):
             path = Path(folder, name)
@@ -90,3 +92,5 @@ def check_links(run_dir: Path) -> None:
                     f"{path} is a link to {os.readlink(path)}: a run writes only to its own files. Replace the link by "
                     "what it points to."
                 )
+            if path.suffix in WRITTEN_SUFFIXES and not path.is_file():
+                raise UserError(f"{path} is not a regular file: move it away, because the run writes a file there.")
