@@ -15,7 +15,8 @@ from gdi.errors import StorageError
 from gdi.sweep.claim import HEARTBEAT_SECONDS, Claim
 from gdi.sweep.holder import is_dead
 from gdi.sweep.jobs import Job
-from gdi.sweep.process import BAD_INPUT, NO_DISK, Attempt
+from gdi.sweep.process import Attempt
+from gdi.sweep.worker import BAD_INPUT, NO_DISK
 from gdi.sweep.results import Failure, SweepFolder
 
 POLL_SECONDS = 0.1

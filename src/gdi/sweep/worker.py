@@ -1,8 +1,8 @@
-"""One attempt at a job, as a program: it reads an order from its standard input, trains, and prints the steps done.
+"""One attempt at a job: a process that trains it, reports the steps done, and ends.
 
-The driver starts ``python -m gdi.sweep.worker``. On SIGTERM a run saves itself and ends, and the next attempt continues
-it. If the driver dies, the standard input ends, and the worker stops as on SIGTERM. If the claim is lost to another
-process, the worker ends at once, because two processes must not write to one folder.
+On SIGTERM a run saves itself and ends, and the next attempt continues it. If the driver dies, its end of the pipe
+closes, and the worker stops as on SIGTERM. If the claim is lost to another process, the worker ends at once, because
+two processes must not write to one folder.
 """
 
 from __future__ import annotations
@@ -13,39 +13,80 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, TextIO
 
 from gdi.errors import DivergenceError, StorageError, UserError
 from gdi.sweep.claim import HEARTBEAT_SECONDS, Claim
 from gdi.sweep.files import write_whole
 from gdi.sweep.holder import Holder
-from gdi.sweep.process import BAD_INPUT, NO_DISK
+from gdi.sweep.jobs import Job, config_of
 from gdi.sweep.status import OUTCOME
 
+# Exit codes besides 0 and those of a crash.
+BAD_INPUT, NO_DISK = 2, 74
 REPORT_EVERY_SECONDS = 1.0
 Report = Callable[[int], None]
 
 
-def run_job(order: Mapping[str, Any], report: Report) -> None:
+@dataclass(frozen=True)
+class Order:
+    """What a worker has to do, and under which claim."""
+
+    job: Job
+    sweep: Path
+    log: Path
+    claim: Path
+    token: str
+    driver: Holder
+
+
+def work(order: Order, pipe: Connection) -> None:
+    """Carry out an order, as the whole work of a process."""
+    os.setsid()  # Ctrl-C reaches only the driver, which then stops its workers in order
+    write_to(order.log)
+    claim = Claim(order.claim, order.token)
+    if not claim.is_mine():
+        return
+    claim.adopt([order.driver, Holder.me()])
+    threading.Thread(target=watch_driver, args=(pipe,), daemon=True).start()
+    threading.Thread(target=keep_claim, args=(claim,), daemon=True).start()
+    try:
+        run_job(order.job, order.job.folder(order.sweep), make_reporter(pipe))
+    except (StorageError, UserError) as error:
+        print(error, file=sys.stderr)
+        sys.exit(NO_DISK if isinstance(error, StorageError) else BAD_INPUT)
+
+
+def write_to(log: Path) -> None:
+    """Send everything that this process prints to a file."""
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for descriptor in (1, 2):
+        os.dup2(file, descriptor)
+    os.close(file)
+    sys.stdout = open(1, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115  # for the whole process
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+
+
+def run_job(job: Job, folder: Path, report: Report) -> None:
     """Train a job to its end, or until a signal stops it. A divergence is a result, and is noted as one."""
-    folder = Path(order["folder"])
-    if order["peer"] is not None:
+    if job.is_peer:
         from gdi.sweep.peers import run_peer
 
-        run_peer(folder, settings=order["settings"], report=report, **order["peer"])
+        run_peer(job, folder, report)
         return
     try:
-        train_gdi(order["words"], folder, report)
+        train_gdi(job, folder, report)
     except DivergenceError as error:
         note_divergence(folder, str(error))
 
 
-def train_gdi(words: list[str], folder: Path, report: Report) -> None:
+def train_gdi(job: Job, folder: Path, report: Report) -> None:
     """Train a run, or continue it, by the code of ``gdi train``."""
     from gdi.api import train
-    from gdi.cli.train import parse
     from gdi.report.console import NullConsole
     from gdi.runtime.events import Event
 
@@ -56,7 +97,7 @@ def train_gdi(words: list[str], folder: Path, report: Report) -> None:
             if event["kind"] in ("start", "progress"):
                 report(event["steps"])
 
-    train(parse(words).config, folder, resume=True, console=StepReporter())
+    train(config_of(job), folder, resume=True, console=StepReporter())
 
 
 def note_divergence(folder: Path, why: str) -> None:
@@ -68,29 +109,24 @@ def note_divergence(folder: Path, why: str) -> None:
     write_whole(folder / OUTCOME, json.dumps(content) + "\n")
 
 
-def make_reporter(stream: TextIO) -> Report:
-    """Return a function that prints the steps, immediately at first and then at most once per second."""
+def make_reporter(pipe: Connection) -> Report:
+    """Return a function that sends the steps, immediately at first and then at most once per second."""
     last = -REPORT_EVERY_SECONDS
 
     def report(steps: int) -> None:
         nonlocal last
         if time.monotonic() - last >= REPORT_EVERY_SECONDS:
             last = time.monotonic()
-            try:
-                print(steps, file=stream, flush=True)
-            except OSError:  # the driver is gone, and the end of the standard input says so
-                pass
+            with suppress(OSError):  # the driver is gone, which the watching thread notices
+                pipe.send(steps)
 
     return report
 
 
-def watch_driver() -> None:
-    """Stop this process in order when its driver is gone.
-
-    It reads the descriptor, because a thread that holds the lock of ``sys.stdin`` would disturb the exit.
-    """
-    while os.read(0, 4096):
-        pass
+def watch_driver(pipe: Connection) -> None:
+    """Stop this process in order when its driver is gone."""
+    with suppress(EOFError, OSError):
+        pipe.recv_bytes()  # nothing is ever sent
     os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -99,29 +135,3 @@ def keep_claim(claim: Claim) -> None:
     while claim.beat():
         time.sleep(HEARTBEAT_SECONDS)
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def main() -> int:
-    """Run one job; return 0 if it ended or was stopped in order."""
-    order = json.loads(sys.stdin.readline() or "null")
-    if order is None:  # the driver was killed before it said what to do
-        return 0
-    claim = Claim(Path(order["claim"]), order["token"])
-    if not claim.is_mine():
-        return 0
-    claim.adopt([Holder(**order["driver"]), Holder.me()])
-    threading.Thread(target=watch_driver, daemon=True).start()
-    threading.Thread(target=keep_claim, args=(claim,), daemon=True).start()
-    try:
-        run_job(order, make_reporter(sys.stdout))
-    except StorageError as error:
-        print(error, file=sys.stderr)
-        return NO_DISK
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return BAD_INPUT
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
