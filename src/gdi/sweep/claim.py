@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -115,10 +116,15 @@ class Claims:
         return ClaimState(is_free=bool(holders) and all(map(is_dead, holders)), holders=holders)
 
     def _now(self) -> float:
-        """Return the time of the file system, because clocks of other machines may differ."""
+        """Return the time of the file system, because clocks of other machines may differ.
+
+        A folder that cannot be written leaves the clock of this machine.
+        """
         path = self.folder / CLOCK
-        path.touch()
-        return path.stat().st_mtime
+        with suppress(OSError):
+            path.touch()
+            return path.stat().st_mtime
+        return time.time()
 
     def _path(self, name: str, generation: int) -> Path:
         return self.folder / f"{name}.{generation}"

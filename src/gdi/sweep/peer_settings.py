@@ -22,3 +22,7 @@ def check_peer_setting(name: str, where: str) -> None: ...
 
 def peer_problems(preset: str, settings: Mapping[str, object]) -> Iterator[str]:
     yield from ()
+
+
+def peer_config(preset: str, env: str, seed: int, steps: int, settings: Mapping[str, object]) -> dict[str, object]:
+    return {}
