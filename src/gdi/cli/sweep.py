@@ -180,7 +180,7 @@ def plan_ahead(folder: SweepFolder, jobs: Sequence[Job], args: argparse.Namespac
     if args.jobs and fits < args.jobs:
         raise UserError(f"{args.jobs} jobs at once do not fit into the memory: add -j {fits}.")
     needs = estimate(jobs, trials, folder.status, fits, folder.path)
-    print(needs.text())
+    print(needs.text(), flush=True)
     if not args.plan:
         ask_if_long(needs.seconds, args)
         if found:
@@ -204,7 +204,7 @@ def ask_if_long(seconds: float, args: argparse.Namespace) -> None:
 
 def run_jobs(folder: SweepFolder, jobs: Sequence[Job], at_once: int, args: argparse.Namespace) -> int:
     """Run the jobs that are left, and print the results."""
-    from gdi.runtime.session import stop_on_signal
+    from gdi.runtime.stopping import stop_on_signal
     from gdi.sweep.display import Display
     from gdi.sweep.driver import Driver, Options
     from gdi.sweep.process import Process

@@ -39,7 +39,9 @@ class Estimate:
         return self.jobs - self.done
 
     def text(self) -> str:
-        """Return the plan in three lines."""
+        """Return the plan in three lines, or in one if nothing is left."""
+        if not self.left:
+            return f"All {self.jobs} jobs are done."
         memory = f" of {_gib(self.available_bytes)}" if self.available_bytes else ""
         room = "" if self.disk_bytes <= self.free_bytes else ", which is not enough"
         return (

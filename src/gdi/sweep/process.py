@@ -63,7 +63,8 @@ class Process:
         self._steps = 0
         try:
             self._log.parent.mkdir(parents=True, exist_ok=True)
-            self._log.write_bytes(b"")
+            self._log.touch()
+            self._log_begin = self._log.stat().st_size  # earlier attempts stay in it
         except OSError as error:
             raise storage_error(self._log.parent, error) from None
         context = get_context("forkserver")
@@ -90,7 +91,7 @@ class Process:
         return code
 
     def message(self) -> str:
-        return last_line(self._log) or describe(self._process.exitcode)
+        return last_line(self._log, self._log_begin) or describe(self._process.exitcode)
 
     def stop(self) -> None:
         self._signal(signal.SIGTERM)
@@ -105,12 +106,13 @@ class Process:
                 os.kill(self.holder.pid, number)
 
 
-def last_line(log: Path) -> str:
-    """Return the last line of a file that is not empty."""
+def last_line(log: Path, begin: int = 0) -> str:
+    """Return the last line of a file, from a position on, that is not empty."""
     try:
-        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        text = log.read_bytes()[begin:].decode(errors="replace")
     except OSError:
         return ""
+    lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1].strip()[:LONGEST_MESSAGE] if lines else ""
 
 

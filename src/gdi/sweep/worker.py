@@ -72,20 +72,26 @@ def write_to(log: Path) -> None:
 
 
 def run_job(job: Job, folder: Path, report: Report) -> None:
-    """Train a job to its end, or until a signal stops it. A divergence is a result, and is noted as one."""
-    if job.is_peer:
-        from gdi.sweep.peers import run_peer
+    """Train a job to its end, or until a signal stops it. A divergence is a result, and is noted as one.
 
-        run_peer(job, folder, report)
-        return
+    The log says how it ended, so that it shows if a job was ever trained twice.
+    """
     try:
-        train_gdi(job, folder, report)
+        if job.is_peer:
+            from gdi.sweep.peers import run_peer
+
+            run_peer(job, folder, report)
+            ended = "finished"
+        else:
+            ended = "finished" if train_gdi(job, folder, report) else "stopped"
     except DivergenceError as error:
         note_divergence(folder, str(error))
+        ended = "diverged"
+    print(f"{job}: {ended}")
 
 
-def train_gdi(job: Job, folder: Path, report: Report) -> None:
-    """Train a run, or continue it, by the code of ``gdi train``."""
+def train_gdi(job: Job, folder: Path, report: Report) -> bool:
+    """Train a run, or continue it, by the code of ``gdi train``; return False if it was stopped."""
     from gdi.api import train
     from gdi.report.console import NullConsole
     from gdi.runtime.events import Event
@@ -97,7 +103,7 @@ def train_gdi(job: Job, folder: Path, report: Report) -> None:
             if event["kind"] in ("start", "progress"):
                 report(event["steps"])
 
-    train(config_of(job), folder, resume=True, console=StepReporter())
+    return train(config_of(job), folder, resume=True, console=StepReporter()).finished
 
 
 def note_divergence(folder: Path, why: str) -> None:
