@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from gdi.sweep.claim import newest_generations
@@ -76,8 +77,7 @@ def workers(sweep: Path) -> list[int]:
     return found
 
 
-def wait_until(condition: object, what: str = "it") -> None:
-    assert callable(condition)
+def wait_until(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
@@ -89,7 +89,7 @@ def wait_for_workers(sweep: Path, driver: DriverProcess, count: int = 1) -> None
     assert driver.process.poll() is None, "the driver ended before its workers were seen"
 
 
-def logged_steps(sweep: Path) -> int:
+def logged_lines(sweep: Path) -> int:
     """Return the lines that all runs have logged so far."""
     return sum(path.read_bytes().count(b"\n") for path in sweep.glob("runs/*/*/*/metrics.jsonl"))
 

@@ -12,7 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from sweep_runs import DriverProcess, check_whole, kill, rows, wait_for_workers, workers, write_plan
+from sweep_runs import (
+    DriverProcess,
+    check_whole,
+    kill,
+    logged_lines,
+    rows,
+    wait_for_workers,
+    wait_until,
+    workers,
+    write_plan,
+)
 
 KILLS = int(os.environ.get("GDI_KILLS", "6"))
 WAYS = ("driver", "workers", "both")
@@ -47,7 +57,9 @@ def test_a_killed_sweep_finishes_as_if_never_killed(number: int, whole: Path, tm
     for turn in range(KILLS_PER_SWEEP):
         driver = DriverProcess(*words)
         wait_for_workers(sweep, driver)
-        time.sleep(rng.uniform(0.0, 2.5))
+        lines = int(logged_lines(whole) * rng.uniform(0.9 * turn, 0.9 * (turn + 1)) / KILLS_PER_SWEEP)
+        wait_until(lambda lines=lines: logged_lines(sweep) >= lines, f"{lines} lines")
+        time.sleep(rng.uniform(0.0, 0.2))
         way = WAYS[(number + turn) % len(WAYS)]
         kill([*workers(sweep)] * (way != "driver") + [driver.pid] * (way != "workers"))
         if way != "workers":

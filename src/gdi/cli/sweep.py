@@ -13,7 +13,7 @@ from rich.console import Console
 from gdi.cli.parsing import OneLineParser, path_argument, shorten, whole_number
 from gdi.cli.printing import report_console
 from gdi.cores import available_cores
-from gdi.errors import SignalStop, UserError
+from gdi.errors import SignalStop, StorageError, UserError
 from gdi.sweep.jobs import Job, check_plan
 from gdi.sweep.plan import Plan, parse_seeds, plan_of, read_plan
 from gdi.sweep.record import check_growth, check_runs, store_plan, stored_plan
@@ -92,8 +92,11 @@ def run(argv: list[str]) -> int:
     if argv[:1] == ["status"]:
         return show_status(argv[1:])
     args = make_parser().parse_args(argv)
-    request = parse_request(args)
-    return sweep(request, args)
+    try:
+        return sweep(parse_request(args), args)
+    except StorageError as error:
+        print(f"gdi: stopped: {error}", file=sys.stderr)
+        return 1
 
 
 def parse_request(args: argparse.Namespace) -> Request:

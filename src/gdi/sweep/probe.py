@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from gdi.errors import UserError
+from gdi.errors import DivergenceError, EnvironmentFaultError, UserError
 from gdi.sweep.jobs import Job, config_of
 from gdi.sweep.process import describe, last_line, one_thread
 from gdi.sweep.worker import write_to
@@ -93,7 +93,7 @@ def work(job: Job, timed: bool, log: Path, pipe: Connection) -> None:
             pipe.send(asdict(try_peer(job, WARM_UP_SECONDS if timed else 0.0)))
         else:
             pipe.send(asdict(try_gdi(job, timed)))
-    except UserError as error:
+    except (UserError, EnvironmentFaultError) as error:
         pipe.send({"error": str(error)})
 
 
@@ -111,13 +111,21 @@ def try_gdi(job: Job, timed: bool) -> Trial:
         # The best one is kept, and one is in the making.
         checkpoints = config.run.keep_checkpoints + 2
         return Trial(
-            _steps_per_second(system, job.steps) if timed else 0.0,
+            _speed_if_it_trains(system, job.steps) if timed else 0.0,
             system.plan.total_bytes,
             checkpoints * (PARAMETERS_IN_CHECKPOINT * theta + replay),
             available_memory_bytes() or 0,
         )
     finally:
         system.close()
+
+
+def _speed_if_it_trains(system: Any, total_steps: int) -> float:
+    """Return the speed, or 0 if the run diverges or its environment fails. What that means, the job itself will say."""
+    try:
+        return _steps_per_second(system, total_steps)
+    except (DivergenceError, EnvironmentFaultError):
+        return 0.0
 
 
 def _steps_per_second(system: Any, total_steps: int) -> float:
