@@ -146,7 +146,7 @@ class Env(gymnasium.Env):
 
     def step(self, action):
         Env.steps += 1
-        if Env.steps > 1500 and Path(__file__).with_name("broken").exists():
+        if Env.steps > 300 and Path(__file__).with_name("broken").exists():
             raise RuntimeError("the env is out of luck")
         return np.zeros(2, np.float32), 1.0, bool(Env.steps % 10 == 0), False, {}
 """

@@ -28,7 +28,8 @@ class Estimate:
     jobs: int
     done: int
     at_once: int
-    seconds: float  # with all jobs of this session at once
+    seconds: float  # with so many jobs at once
+    of_unknown_speed: int  # jobs that the seconds leave out
     memory_bytes: int
     available_bytes: int  # of memory; 0 if it is unknown
     disk_bytes: int
@@ -46,13 +47,19 @@ class Estimate:
         room = "" if self.disk_bytes <= self.free_bytes else ", which is not enough"
         return (
             f"Jobs: {self.jobs}, of which {self.done} are done and {self.left} left, {self.at_once} at once.\n"
-            f"Time: about {duration(self.seconds)}.\n"
+            f"Time: {self._time()}.\n"
             f"Memory: at most about {_gib(self.memory_bytes)}{memory}. "
             f"Disk: at most about {_gib(self.disk_bytes)} of {_gib(self.free_bytes)} free{room}."
         )
 
+    def _time(self) -> str:
+        if self.of_unknown_speed == self.left:
+            return "unknown"
+        more = f", and {self.of_unknown_speed} jobs of unknown speed" if self.of_unknown_speed else ""
+        return f"about {duration(self.seconds)}{more}"
 
-def _gib(size: int) -> str:
+
+def _gib(size: float) -> str:
     return f"{size / GIB:.1f} GiB"
 
 
@@ -131,6 +138,7 @@ def estimate(jobs: Sequence[Job], trials: Mapping[str, Trial], status: StatusOf,
         done=len(jobs) - len(left),
         at_once=at_once,
         seconds=total,
+        of_unknown_speed=sum((job.env, job.preset) not in speeds for job in left),
         memory_bytes=sum(largest),
         available_bytes=available,
         disk_bytes=sum(trial.disk_bytes for trial in sizes),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gdi.errors import UserError
-from gdi.sweep.peer_settings import is_peer, peer_problems
+from gdi.sweep.peer_settings import check_library, is_peer, peer_problems, shared_config
 from gdi.sweep.plan import Plan, Value
 from gdi.sweep.settings import check_settings, job_settings, train_words
 
@@ -99,6 +99,7 @@ def config_of(job: Job) -> Config:
 
 def check_plan(plan: Plan) -> list[Job]:
     """Return the jobs of a plan, or raise UserError with its first problem. Write nothing."""
+    check_library(plan.presets)
     check_settings(plan)
     jobs = all_jobs(plan)
     slugs: dict[str, str] = {}
@@ -119,6 +120,7 @@ def check_job(job: Job) -> None:
         if job.is_peer:
             for problem in peer_problems(job.preset, job.settings):
                 raise UserError(problem)
+            shared_config(job.env, job.seed, job.steps, job.settings)
         else:
             config_of(job)
     except UserError as error:

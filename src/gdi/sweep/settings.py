@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gdi.cli.settings import KINDS, RENAMED, SHORT_NAMES, option_name
 from gdi.config import SECTIONS
 from gdi.errors import UserError, did_you_mean
-from gdi.sweep.peer_settings import EVALUATION, OWN, check_peer_setting, is_peer
+from gdi.sweep.peer_settings import OWN, check_peer_setting, is_peer
+from gdi.sweep.peer_settings import takes as peer_takes
 from gdi.sweep.plan import Plan, Value
 
 # Settings of a job that the plan itself says, by their name in ``gdi train``.
@@ -38,18 +39,20 @@ def _canonical(settings: Mapping[str, Value]) -> Settings:
 
 def _those_for(preset: str, settings: Mapping[str, Value]) -> Settings:
     """Return the common settings that are for this preset: peers have others than our presets."""
-    found = _canonical(settings)
-    if is_peer(preset):
-        return {name: value for name, value in found.items() if name in EVALUATION or name.startswith(OWN)}
-    return {name: value for name, value in found.items() if not name.startswith(OWN)}
+    return {name: value for name, value in _canonical(settings).items() if takes(preset, name)}
+
+
+def takes(preset: str, name: str) -> bool:
+    """Return True if a preset has a setting of this full name. Of ours, ``gdi train`` checks more."""
+    return peer_takes(preset, name) if is_peer(preset) else not name.startswith(OWN)
 
 
 def check_settings(plan: Plan) -> None:
     """Raise UserError for a setting that a plan cannot have, or that no job takes."""
     for name in plan.settings:
         _check_setting(name, "settings")
-        if canonical(name).startswith(OWN) and not any(map(is_peer, plan.presets)):
-            raise UserError(f"settings.{name} is for Stable-Baselines3, and no preset is of it: drop it.")
+        if not any(takes(preset, canonical(name)) for preset in plan.presets):
+            raise UserError(f"settings.{name}: no preset of the plan has this setting: drop it.")
     for section, changes in (("preset", plan.preset), ("variants", plan.variants)):
         for key, change in changes.items():
             names = [key] if section == "preset" else change.presets or plan.presets
@@ -72,14 +75,11 @@ def _check_setting(name: str, where: str) -> None:
     raise UserError(f"{where}: unknown setting {name!r}.{hint} A setting is section.field, as in gdi train --help-all.")
 
 
-def _check_taken(name: str, where: str, presets: object) -> None:
+def _check_taken(name: str, where: str, presets: Sequence[str]) -> None:
     """Raise UserError if a preset of a change would ignore its setting."""
-    assert isinstance(presets, (list, tuple))
-    full = canonical(name)
     for preset in presets:
-        takes = full in EVALUATION or full.startswith(OWN) == is_peer(preset)
-        if not takes:
-            raise UserError(f"{where}: {preset} has no setting {name}: restrict the variant by presets.")
+        if not takes(preset, canonical(name)):
+            raise UserError(f"{where}: {preset} has no setting {name}: add presets to the table, without this one.")
 
 
 def train_words(settings: Mapping[str, Value]) -> list[str]:

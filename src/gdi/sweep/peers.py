@@ -1,0 +1,283 @@
+"""Stable-Baselines3's PPO, DQN, QR-DQN and RecurrentPPO as jobs of a sweep, on our environments and evaluation.
+
+``peer_settings`` has their settings. A peer cannot be resumed, so its files are written at its end.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import DummyVecEnv
+from torch import Tensor
+
+from gdi.config import Config, EnvConfig
+from gdi.envs import make_env
+from gdi.errors import DivergenceError, UserError
+from gdi.runtime.memory_plan import PROGRAM_BYTES, available_memory_bytes
+from gdi.runtime.run_log import METRICS
+from gdi.seeds import child_seed
+from gdi.sweep.files import write_whole
+from gdi.sweep.jobs import Job
+from gdi.sweep.peer_env import SMALLEST_SIDE, Observations, SingleEnv, Torso
+from gdi.sweep.peer_settings import OWN, POLICY_GRADIENT, PREFIX, peer_config, peer_settings, shared_config
+from gdi.sweep.probe import Trial
+from gdi.sweep.status import CONFIG, Line
+from gdi.types import Array
+
+Report = Callable[[int], None]
+# Parameters are checked for NaN once per so many steps.
+CHECK_EVERY_STEPS = 256
+
+
+class Player:
+    """How a peer plays in an evaluation. Its draws come from a generator, because an evaluation must not train."""
+
+    def __init__(self, model: BaseAlgorithm, epsilon: float = 0.0) -> None:
+        self._model, self._epsilon = model, epsilon
+        self._state: Any = None  # of the LSTM, if there is one
+
+    def begin(self) -> None:
+        self._state = None
+
+    def act(self, obs: Tensor, generator: torch.Generator) -> Tensor:
+        """Return an action per environment: drawn from the policy, or nearly greedy by Q."""
+        policy: Any = self._model.policy
+        if hasattr(policy, "lstm_actor"):
+            return self._draw(self._recurrent(policy, obs), generator)
+        if hasattr(policy, "get_distribution"):
+            return self._draw(policy.get_distribution(obs), generator)
+        if hasattr(policy, "quantile_net"):
+            return self._nearly_greedy(policy.quantile_net(obs).mean(1), generator)
+        return self._nearly_greedy(policy.q_net(obs), generator)
+
+    def _draw(self, distribution: Any, generator: torch.Generator) -> Tensor:
+        return torch.multinomial(distribution.distribution.probs, 1, generator=generator)[:, 0]
+
+    def _recurrent(self, policy: Any, obs: Tensor) -> Any:
+        starts = torch.zeros(len(obs))
+        if self._state is None:
+            layers, _, units = policy.lstm_hidden_state_shape
+            self._state = (torch.zeros(layers, len(obs), units), torch.zeros(layers, len(obs), units))
+            starts = torch.ones(len(obs))
+        distribution, self._state = policy.get_distribution(obs, self._state, starts)
+        return distribution
+
+    def _nearly_greedy(self, q: Tensor, generator: torch.Generator) -> Tensor:
+        explored = torch.rand(len(q), generator=generator) < self._epsilon
+        drawn = torch.randint(q.shape[1], (len(q),), generator=generator)
+        return torch.where(explored, drawn, q.argmax(1))
+
+
+def algorithm_of(preset: str) -> Any:
+    """Return the class of a peer."""
+    import sb3_contrib
+    import stable_baselines3
+
+    classes = {
+        "sb3-ppo": stable_baselines3.PPO,
+        "sb3-dqn": stable_baselines3.DQN,
+        "sb3-qrdqn": sb3_contrib.QRDQN,
+        "sb3-recurrent-ppo": sb3_contrib.RecurrentPPO,
+    }
+    return classes[preset]
+
+
+def make_model(job: Job, env: DummyVecEnv) -> tuple[BaseAlgorithm, Player]:
+    """Return a peer before training, and how it plays in evaluations."""
+    settings = peer_settings(job.preset, job.env, job.settings)
+    own = {name: settings.pop(name, None) for name in ("evaluation_epsilon", "adam_epsilon", "num_envs")}
+    if (steps := settings.pop("exploration_steps", None)) is not None:
+        settings["exploration_fraction"] = min(1.0, steps / job.steps)
+    if (end := settings.pop("learning_rate_end", None)) is not None:
+        settings["learning_rate"] = linear(settings.get("learning_rate", 3e-4), end)
+    network = network_of(settings, env.observation_space.shape or ())
+    if own["adam_epsilon"] is not None:
+        network["optimizer_kwargs"] = {"eps": own["adam_epsilon"], "fused": True}
+    recurrent = "Lstm" if job.preset == "sb3-recurrent-ppo" else ""
+    kind = "Cnn" if len(env.observation_space.shape or ()) == 3 else "Mlp"
+    # The same number as in our benchmark, where peers have no prefix.
+    seed = child_seed(job.seed, job.preset.removeprefix(PREFIX))
+    model = algorithm_of(job.preset)(
+        f"{kind}{recurrent}Policy", env, policy_kwargs=network, device="cpu", seed=seed, **settings
+    )
+    silence(model)
+    return model, Player(model, own["evaluation_epsilon"] or 0.0)
+
+
+def network_of(settings: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    """Take the settings of the network out of those of the algorithm. Larger images have the library's network."""
+    sizes = {name: settings.pop(name) for name in ("filters", "hidden_units") if name in settings}
+    network: dict[str, Any] = {}
+    if (units := settings.pop("lstm_units", None)) is not None:
+        network["lstm_hidden_size"] = units
+    if len(shape) == 3 and min(shape[1:]) < SMALLEST_SIDE:
+        sizes = {"filters": 16, "hidden_units": 128, **sizes}
+        network |= {"features_extractor_class": Torso, "features_extractor_kwargs": sizes, "net_arch": []}
+        network["normalize_images"] = False
+    elif "hidden_units" in sizes:
+        network["net_arch"] = [sizes["hidden_units"]] * 2
+    return network
+
+
+def linear(begin: float, end: float) -> Callable[[float], float]:
+    """Return a learning rate that goes linearly from ``begin`` to ``end``."""
+
+    def rate(left: float) -> float:
+        # The last rollout goes slightly past the end, where a plain line would go on.
+        return end + (begin - end) * max(left, 0.0)
+
+    return rate
+
+
+def silence(model: BaseAlgorithm) -> None:
+    """Give the model an empty logger.
+
+    Otherwise Stable-Baselines3 leaves a new folder in the temporary directory at every ``learn``.
+    """
+    model.set_logger(Logger(None, []))
+
+
+def play(config: EnvConfig, player: Player, episodes: int, seed: int) -> Array:
+    """Return the returns of one episode per environment, played as in gdi's evaluator.
+
+    The generator is separate, because an evaluation must not change training.
+    """
+    env = make_env(config, episodes)
+    seen = Observations(env.spec, episodes)
+    env_seed, action_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
+    generator = torch.Generator().manual_seed(action_seed)
+    obs, starts = env.reset(env_seed), np.ones(episodes, bool)
+    returns, playing = np.zeros(episodes), np.ones(episodes, bool)
+    player.begin()
+    while playing.any():
+        with torch.inference_mode():
+            action = player.act(torch.from_numpy(seen.see(obs, starts)).float(), generator).numpy()
+        obs, reward, terminated, truncated = env.step(action)
+        returns += reward * playing
+        starts = np.zeros(episodes, bool)
+        playing &= ~(terminated | truncated)
+    env.close()
+    return returns
+
+
+class Watch(BaseCallback):
+    """A callback that evaluates every ``every`` steps, reports progress, and ends a run that diverged."""
+
+    def __init__(self, evaluate: Callable[[int], None], every: int, steps: int, report: Report) -> None:
+        super().__init__()
+        self._evaluate, self._every, self._steps, self._report = evaluate, every, steps, report
+        self._last = self._checked = 0
+
+    def _on_rollout_start(self) -> None:
+        if self.num_timesteps - self._checked < CHECK_EVERY_STEPS:
+            return
+        self._checked = self.num_timesteps
+        if not all(bool(torch.isfinite(value).all()) for value in self.model.policy.parameters()):
+            raise DivergenceError(f"the parameters are NaN or infinite after {self.num_timesteps} steps.")
+
+    def _on_step(self) -> bool:
+        done = self.num_timesteps
+        self._report(done)
+        # the end of training has its own evaluation
+        if done < self._steps and done // self._every > self._last // self._every:
+            self._last = done
+            self._evaluate(done)
+        return True
+
+
+def make_vector_env(job: Job, config: Config) -> DummyVecEnv:
+    count = peer_settings(job.preset, job.env, job.settings)["num_envs"]
+    return DummyVecEnv([lambda: SingleEnv(config.env) for _ in range(count)])
+
+
+def train_peer(job: Job, report: Report) -> list[Line]:
+    """Train to the end and return every evaluation, as lines of a run's log.
+
+    The time starts with training and includes evaluations, as gdi's does. A step is a transition. Stable-Baselines3
+    gives environment i the seed s + i. A hash of our seed gives s, so that neighboring seeds share no environment.
+    """
+    torch.set_num_threads(1)
+    config = shared_config(job.env, job.seed, job.steps, job.settings)
+    env = make_vector_env(job, config)
+    model, player = make_model(job, env)
+    per_step = make_env(config.env, 1).spec.frames_per_step
+    lines: list[Line] = []
+    began = time.perf_counter()
+
+    def evaluate(done: int) -> None:
+        returns = play(config.env, player, config.evaluation.episodes, child_seed(job.seed, "evaluation", done))
+        lines.append(line_of(job, model, (done, done * per_step), returns, time.perf_counter() - began))
+
+    model.learn(job.steps, callback=Watch(evaluate, config.evaluation.every_steps, job.steps, report))
+    evaluate(model.num_timesteps)
+    env.close()
+    return lines
+
+
+def line_of(job: Job, model: BaseAlgorithm, counts: tuple[int, int], returns: Array, seconds: float) -> Line:
+    """Return an evaluation in the form of a run's log; ``counts`` are steps and frames."""
+    return {
+        **{"kind": "evaluation", "steps": counts[0], "frames": counts[1]},
+        **{"updates": int(getattr(model, "_n_updates", 0)), "env": job.env, "episodes": len(returns)},
+        **{"mean": float(returns.mean()), "median": float(np.median(returns)), "std": float(returns.std())},
+        **{"min": float(returns.min()), "max": float(returns.max()), "returns": list(map(float, returns))},
+        "clock": {"seconds": seconds},
+    }
+
+
+def run_peer(job: Job, folder: Path, report: Report) -> None:
+    """Train a peer, and write its run folder: the settings, and a log that has the evaluations alone.
+
+    The log comes last, because a folder that has it is finished.
+    """
+    settings = peer_config(job.preset, job.env, job.seed, job.steps, job.settings)
+    lines = train_peer(job, report)
+    write_whole(folder / CONFIG, json.dumps(settings, indent=2) + "\n")
+    write_whole(folder / METRICS, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+class Deadline(BaseCallback):
+    """A callback that ends training after some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._end = time.perf_counter() + seconds
+
+    def _on_step(self) -> bool:
+        return time.perf_counter() < self._end
+
+
+def try_peer(job: Job, seconds: float) -> Trial:
+    """Build a peer, and train it for some seconds. Nothing is written. DQN learns from the beginning, as later."""
+    torch.set_num_threads(1)
+    early = {**job.settings, f"{OWN}learning_starts": 100} if job.preset not in POLICY_GRADIENT else job.settings
+    trial = replace(job, settings=early)
+    env = make_vector_env(trial, shared_config(job.env, job.seed, job.steps, job.settings))
+    try:
+        model, _ = make_model(trial, env)
+        began = time.perf_counter()
+        if seconds:
+            model.learn(job.steps, callback=Deadline(seconds))
+        speed = model.num_timesteps / (time.perf_counter() - began)
+        return Trial(speed, memory_of(model), 0, available_memory_bytes() or 0)
+    except ValueError as error:  # how the library refuses a setting
+        raise UserError(f"Stable-Baselines3 refuses these settings: {' '.join(str(error).split())}") from None
+    finally:
+        env.close()
+
+
+def memory_of(model: BaseAlgorithm) -> int:
+    """Return about the bytes that a peer needs: its memory of transitions, and twice the program for both libraries."""
+    buffer: Any = getattr(model, "replay_buffer", None) or getattr(model, "rollout_buffer", None)
+    arrays = [value for value in vars(buffer).values() if isinstance(value, np.ndarray)]
+    return sum(array.nbytes for array in arrays) + 2 * PROGRAM_BYTES
