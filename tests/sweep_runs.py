@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from gdi.sweep.claim import newest_generations
 from gdi.sweep.claim import _read as read_claim
+from gdi.sweep.claim import newest_generations
 from gdi.sweep.holder import is_dead
 from gdi.sweep.results import SweepFolder
 from helpers import read_metric_lines
@@ -96,10 +97,8 @@ def logged_lines(sweep: Path) -> int:
 
 def kill(pids: list[int]) -> None:
     for pid in pids:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -53,6 +53,12 @@ def race_and_release(folder: Path, number: int, barrier: Any, results: Any) -> N
     results.put((number, wins, clashes))
 
 
+def acquired(claims: Claims, name: str) -> Claim:
+    claim = claims.acquire(name)
+    assert claim is not None
+    return claim
+
+
 def run_racers(target: Any, folder: Path) -> list[Any]:
     context = multiprocessing.get_context("fork")
     barrier, results = context.Barrier(RACERS), context.Queue()
@@ -82,8 +88,7 @@ def test_a_name_that_is_claimed_and_released_has_never_two_holders(tmp_path: Pat
 def test_of_two_that_take_over_a_stale_claim_one_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both see the same stale claim; the second has read it before the first takes it over."""
     claims = Claims(tmp_path)
-    old = claims.acquire("job")
-    assert old is not None
+    old = acquired(claims, "job")
     os.utime(old.path, (1, 1))
     before = module.newest_generations(tmp_path)
     first = claims.acquire("job")
@@ -99,13 +104,13 @@ def test_of_two_that_take_over_a_stale_claim_one_wins(tmp_path: Path, monkeypatc
 def test_a_slow_process_cannot_win_an_old_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Generations that it has read about are long removed, so it can create the next one, but it is not the newest."""
     claims = Claims(tmp_path)
-    assert (first := claims.acquire("job")) is not None
+    first = acquired(claims, "job")
     first.release()
     read = module.newest_generations
     slept = read(tmp_path)
-    for _ in range(KEPT_GENERATIONS + 2):
-        assert (held := claims.acquire("job")) is not None
-        if _ < KEPT_GENERATIONS + 1:
+    for turn in range(KEPT_GENERATIONS + 2):
+        held = acquired(claims, "job")
+        if turn < KEPT_GENERATIONS + 1:
             held.release()
     assert not (tmp_path / "job.2").exists()
     answers = iter([slept])
@@ -118,7 +123,7 @@ def test_a_slow_process_cannot_win_an_old_generation(tmp_path: Path, monkeypatch
 
 def test_a_held_claim_is_free_only_after_its_end(tmp_path: Path) -> None:
     claims = Claims(tmp_path)
-    assert (held := claims.acquire("job")) is not None
+    held = acquired(claims, "job")
     assert claims.acquire("job") is None
     assert claims.acquire("other") is not None
     state = claims.state("job")
@@ -137,7 +142,7 @@ def elsewhere(claim: Claim) -> None:
 
 def test_a_claim_of_another_machine_is_free_after_a_minute_of_silence(tmp_path: Path) -> None:
     claims = Claims(tmp_path)
-    assert (held := claims.acquire("job")) is not None
+    held = acquired(claims, "job")
     elsewhere(held)
     now = time.time()
     os.utime(held.path, (now, now - 50))
@@ -149,8 +154,13 @@ def test_a_claim_of_another_machine_is_free_after_a_minute_of_silence(tmp_path: 
 
 
 def test_a_claim_of_a_dead_process_is_free_at_once(tmp_path: Path) -> None:
-    code = f"import sys; from pathlib import Path; from gdi.sweep.claim import Claims; Claims(Path({str(tmp_path)!r})).acquire('job'); print(1, flush=True); sys.stdin.read()"
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    code = (
+        "import sys; from pathlib import Path; from gdi.sweep.claim import Claims\n"
+        "Claims(Path(sys.argv[1])).acquire('job'); print(1, flush=True); sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdout is not None
     process.stdout.readline()
     claims = Claims(tmp_path)
@@ -162,7 +172,7 @@ def test_a_claim_of_a_dead_process_is_free_at_once(tmp_path: Path) -> None:
 
 def test_a_claim_lives_as_long_as_one_of_its_processes(tmp_path: Path) -> None:
     claims = Claims(tmp_path)
-    assert (held := claims.acquire("job")) is not None
+    held = acquired(claims, "job")
     dead = Holder(machine(), 2**22 + 1, "5")
     held.adopt([dead, Holder.me()])
     assert not claims.state("job").is_free

@@ -1,6 +1,6 @@
 """The benchmark's CSV files from the folder of its sweep.
 
-    python -m benchmarks.minatar_sweep.export runs/minatar --results runs/minatar/results
+python -m benchmarks.minatar_sweep.export runs/minatar --results runs/minatar/results
 """
 
 from __future__ import annotations

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -14,10 +16,23 @@ from gdi.cli.parsing import OneLineParser, path_argument, shorten, whole_number
 from gdi.cli.printing import report_console
 from gdi.cores import available_cores
 from gdi.errors import SignalStop, StorageError, UserError
+from gdi.sweep.display import Display, duration
+from gdi.sweep.estimate import (
+    ASK_ABOVE_SECONDS,
+    Trials,
+    estimate,
+    fitting,
+    known_trials,
+    missing_trials,
+    remember_trials,
+)
 from gdi.sweep.jobs import Job, check_plan
 from gdi.sweep.plan import Plan, parse_seeds, plan_of, read_plan
 from gdi.sweep.record import check_growth, check_runs, store_plan, stored_plan
 from gdi.sweep.results import SweepFolder
+
+if TYPE_CHECKING:
+    from gdi.sweep.driver import Start
 
 PROG = "gdi sweep"
 DESCRIPTION = """\
@@ -81,7 +96,10 @@ def make_parser() -> OneLineParser:
     )
     parser.add_argument("--yes", action="store_true", help="start a sweep of more than 24 hours without a question")
     parser.add_argument(
-        "--backend", choices=["local", "ray"], default="local", help="run jobs here or on a Ray cluster (default: local)"
+        "--backend",
+        choices=["local", "ray"],
+        default="local",
+        help="run jobs here or on a Ray cluster (default: local)",
     )
     parser.add_argument("--ray-address", metavar="ADDRESS", help="with --backend ray: auto, or host:port of a cluster")
     return parser
@@ -159,43 +177,50 @@ def sweep(request: Request, args: argparse.Namespace) -> int:
     check_growth(request.folder, request.plan)
     jobs = check_plan(request.plan)
     check_runs(request.folder, jobs)
+    with backend(args) as cores:
+        at_once, trials = plan_ahead(folder, jobs, cores, args)
+        if args.plan:
+            return 0
+        store_plan(request.folder, request.plan)
+        remember_trials(request.folder, trials)
+        folder.rebuild()  # first, results of a sweep that was killed
+        return run_jobs(folder, jobs, at_once, args)
 
+
+@contextmanager
+def backend(args: argparse.Namespace) -> Iterator[int]:
+    """Connect to the cluster of ``--backend ray``; yield how many jobs run at once by default."""
+    if args.backend == "local":
+        yield available_cores()
+        return
+    from gdi.sweep.on_ray import cluster_jobs, ray_cluster
+
+    with ray_cluster(args.ray_address or ""):
+        yield cluster_jobs()
+
+
+def plan_ahead(folder: SweepFolder, jobs: Sequence[Job], cores: int, args: argparse.Namespace) -> tuple[int, Trials]:
+    """Print what the sweep needs, and ask before a long one. Return the number of jobs at once, and what was tried."""
     from gdi.sweep.process import import_early
 
     import_early(jobs)
-    at_once = plan_ahead(folder, jobs, args)
-    if args.plan:
-        return 0
-    store_plan(request.folder, request.plan)
-    folder.rebuild()  # first, results of a sweep that was killed
-    return run_jobs(folder, jobs, at_once, args)
-
-
-def plan_ahead(folder: SweepFolder, jobs: Sequence[Job], args: argparse.Namespace) -> int:
-    """Print what the sweep needs, ask before a long one, and return the number of jobs at once."""
-    from gdi.sweep.estimate import estimate, fitting, known_trials, missing_trials, remember_trials
-
-    asked = args.jobs or available_cores()
+    asked = args.jobs or cores
     known = known_trials(folder.path)
-    found = missing_trials(jobs, known, folder.status, asked)
+    found = missing_trials(jobs, known, folder.status, min(asked, available_cores()))
     trials = {**known, **found}
-    fits = fitting(trials.values(), asked)
+    # Of the other machines of a cluster nothing is known.
+    fits = fitting(trials.values(), asked) if args.backend == "local" else asked
     if args.jobs and fits < args.jobs:
         raise UserError(f"{args.jobs} jobs at once do not fit into the memory: add -j {fits}.")
     needs = estimate(jobs, trials, folder.status, fits, folder.path)
     print(needs.text(), flush=True)
     if not args.plan:
         ask_if_long(needs.seconds, args)
-        if found:
-            remember_trials(folder.path, trials)
-    return fits
+    return fits, trials
 
 
 def ask_if_long(seconds: float, args: argparse.Namespace) -> None:
     """Ask before a sweep of more than a day, or raise UserError if there is nobody to ask."""
-    from gdi.sweep.display import duration
-    from gdi.sweep.estimate import ASK_ABOVE_SECONDS
-
     if args.yes or min(seconds, 60 * (args.minutes or float("inf"))) <= ASK_ABOVE_SECONDS:
         return
     text = f"this sweep takes about {duration(seconds)}"
@@ -208,21 +233,29 @@ def ask_if_long(seconds: float, args: argparse.Namespace) -> None:
 def run_jobs(folder: SweepFolder, jobs: Sequence[Job], at_once: int, args: argparse.Namespace) -> int:
     """Run the jobs that are left, and print the results."""
     from gdi.runtime.stopping import stop_on_signal
-    from gdi.sweep.display import Display
     from gdi.sweep.driver import Driver, Options
-    from gdi.sweep.process import Process
 
     console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
     todo = [job for job in jobs if not folder.status(job).is_result]
     options = Options(at_once, args.retry, 60 * (args.minutes or float("inf")))
     with stop_on_signal() as stop, Display(todo, len(jobs) - len(todo), console) as screen:
-        driver = Driver(folder, lambda job, claim: Process(folder.path, job, claim), options, screen)
-        outcome = driver.run(todo, stop)
+        outcome = Driver(folder, starter(folder, args.backend), options, screen).run(todo, stop)
     folder.rebuild()
     show_end(folder, jobs, len(outcome.elsewhere))
     if stop.signal is not None:
         raise SignalStop(stop.signal)
     return 1 if outcome.failed else 0
+
+
+def starter(folder: SweepFolder, where: str) -> Start:
+    """Return the function that starts an attempt at a job."""
+    if where == "ray":
+        from gdi.sweep.on_ray import RayAttempt
+
+        return lambda job, claim: RayAttempt(folder.path, job, claim)
+    from gdi.sweep.process import Process
+
+    return lambda job, claim: Process(folder.path, job, claim)
 
 
 def show_end(folder: SweepFolder, jobs: Sequence[Job], elsewhere: int) -> None:

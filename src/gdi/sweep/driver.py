@@ -16,8 +16,8 @@ from gdi.sweep.claim import HEARTBEAT_SECONDS, Claim
 from gdi.sweep.holder import is_dead
 from gdi.sweep.jobs import Job
 from gdi.sweep.process import Attempt
-from gdi.sweep.worker import BAD_INPUT, NO_DISK
 from gdi.sweep.results import Failure, SweepFolder
+from gdi.sweep.worker import BAD_INPUT, NO_DISK
 
 POLL_SECONDS = 0.1
 # While another driver has all jobs that are left, look again this often.
@@ -109,7 +109,7 @@ class Driver:
         self._has_looked = False
         if len(self._running) >= self._options.at_once or time.monotonic() < self._look:
             return waiting
-        left = []
+        left: list[Job] = []
         for place, job in enumerate(waiting):
             if len(self._running) >= self._options.at_once:
                 return [*left, *waiting[place:]]

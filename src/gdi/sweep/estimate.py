@@ -19,6 +19,7 @@ GIB = 1 << 30
 # A sweep that takes longer is started only with --yes.
 ASK_ABOVE_SECONDS = 24 * 3600.0
 StatusOf = Callable[[Job], Status]
+Trials = Mapping[str, Trial]  # by the kind of job
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,11 @@ def known_trials(sweep: Path) -> dict[str, Trial]:
     return found
 
 
-def remember_trials(sweep: Path, trials: Mapping[str, Trial]) -> None:
+def remember_trials(sweep: Path, trials: Trials) -> None:
     write_whole(sweep / SPEEDS, json.dumps({kind: asdict(trial) for kind, trial in trials.items()}, indent=1) + "\n")
 
 
-def missing_trials(
-    jobs: Sequence[Job], known: Mapping[str, Trial], status: StatusOf, at_once: int
-) -> dict[str, Trial]:
+def missing_trials(jobs: Sequence[Job], known: Trials, status: StatusOf, at_once: int) -> dict[str, Trial]:
     """Try the jobs of which nothing is known. Speed is measured once per environment and preset."""
     ended = [job for job in jobs if status(job).is_result]
     # A job that has run needs no trial, and neither do its other seeds.
@@ -102,7 +101,7 @@ def missing_trials(
 NONE = Trial(0.0, 0, 0, 0)
 
 
-def seconds_per_step(jobs: Sequence[Job], trials: Mapping[str, Trial], status: StatusOf) -> dict[tuple[str, str], float]:
+def seconds_per_step(jobs: Sequence[Job], trials: Trials, status: StatusOf) -> dict[tuple[str, str], float]:
     """Return the seconds that a step takes, by environment and preset: of finished jobs, or else of a trial."""
     speeds: dict[tuple[str, str], list[float]] = {}
     for job in jobs:
@@ -123,7 +122,7 @@ def steps_left(job: Job, status: StatusOf) -> int:
     return job.steps - (int(found.evaluations[-1]["steps"]) if found.evaluations and not job.is_peer else 0)
 
 
-def estimate(jobs: Sequence[Job], trials: Mapping[str, Trial], status: StatusOf, at_once: int, sweep: Path) -> Estimate:
+def estimate(jobs: Sequence[Job], trials: Trials, status: StatusOf, at_once: int, sweep: Path) -> Estimate:
     """Return what is left of a sweep."""
     left = [job for job in jobs if not status(job).is_result]
     speeds = seconds_per_step(jobs, trials, status)

@@ -14,7 +14,13 @@ from typing import Any
 
 from gdi.runtime.storage import storage_error
 
-PLAN, RESULTS, EVALUATIONS, SCORES, FAILURES = "plan.toml", "results.csv", "evaluations.csv", "scores.csv", "failures.csv"
+PLAN, RESULTS, EVALUATIONS, SCORES, FAILURES = (
+    "plan.toml",
+    "results.csv",
+    "evaluations.csv",
+    "scores.csv",
+    "failures.csv",
+)
 CLAIMS, LOGS, FAILED, FIGURES, SPEEDS = "claims", "logs", "failed", "figures", "speeds.json"
 Row = dict[str, str]
 

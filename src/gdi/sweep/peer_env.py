@@ -41,7 +41,7 @@ def channels_first(obs: Array) -> Array:
     A replay memory of floats would be four times as large.
     """
     moved = np.array(obs.transpose(0, 3, 1, 2), order="C")
-    return moved.view(np.uint8) if moved.dtype == bool else moved
+    return moved.view(np.uint8) if moved.dtype == np.bool_ else moved
 
 
 def observation_space(spec: EnvSpec) -> spaces.Box:
@@ -51,7 +51,7 @@ def observation_space(spec: EnvSpec) -> spaces.Box:
     if len(spec.observation_shape) != 3:
         return spaces.Box(-np.inf, np.inf, spec.observation_shape, np.float32)
     height, width, channels = spec.observation_shape
-    if spec.observation_dtype == bool:
+    if spec.observation_dtype == np.bool_:
         return spaces.Box(0, 1, (channels, height, width), np.uint8)
     if spec.observation_dtype == np.uint8:
         return spaces.Box(0, 255, (channels, height, width), np.uint8)

@@ -1,8 +1,8 @@
 """The settings of the peers, agents of Stable-Baselines3 that are jobs of a sweep like our presets.
 
-A plan changes them by settings that begin with ``sb3.``, such as ``sb3.learning_rate``. Outside MinAtar the defaults are
-those of the library. On MinAtar they are as follows, with their sources. They are the same for all five games, and not
-tuned on the seeds of our benchmark.
+A plan changes them by settings that begin with ``sb3.``, such as ``sb3.learning_rate``. Outside MinAtar the defaults
+are those of the library. On MinAtar they are as follows, with their sources. They are the same for all five games, and
+not tuned on the seeds of our benchmark.
 
 All have GDI's torso at scale ``minatar``: one 3x3 convolution of 16 filters and 128 dense units, both with ReLU (the
 network of Young & Tian 2019), then linear heads. All discount by 0.99, as GDI does there.

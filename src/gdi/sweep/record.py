@@ -21,6 +21,8 @@ from gdi.sweep.plan_text import plan_to_toml
 from gdi.sweep.status import CONFIG
 
 LOCK = "plan"
+# What a folder has whose sweep was killed before it had a plan.
+BEGUN = (CLAIMS,)
 Settings = Mapping[str, Any]
 
 
@@ -30,7 +32,7 @@ def stored_plan(folder: Path) -> Plan | None:
         return read_plan(folder / PLAN)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file: give --out a folder.")
-    if folder.is_dir() and any(folder.iterdir()):
+    if folder.is_dir() and any(path.name not in BEGUN and not path.name.endswith(".part") for path in folder.iterdir()):
         raise UserError(f"{folder} is no folder of a sweep, and not empty: choose another --out.")
     return None
 
@@ -51,8 +53,8 @@ def store_plan(folder: Path, plan: Plan) -> None:
     if claim is None:
         raise UserError(f"{folder}: another process changes the plan just now: try again.")
     try:
-        check_growth(folder, plan) if (folder / PLAN).is_file() else None
-        if not (folder / PLAN).is_file() or stored_plan(folder) != plan:
+        check_growth(folder, plan)
+        if stored_plan(folder) != plan:
             write_whole(folder / PLAN, plan_to_toml(plan))
     finally:
         claim.release()

@@ -72,9 +72,7 @@ class SweepFolder:
         """Return the last failure of a job, or None."""
         found = read_json(self._failure_path(job))
         try:
-            return Failure(
-                int(found["attempt"]), int(found["exit_code"]), str(found["message"]), str(found["token"])
-            )
+            return Failure(int(found["attempt"]), int(found["exit_code"]), str(found["message"]), str(found["token"]))
         except (KeyError, TypeError, ValueError):
             return None
 

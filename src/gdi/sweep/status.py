@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ CONFIG, CHECKPOINTS = "config.json", "checkpoints"
 OUTCOME = "outcome.json"
 # The beginning of a line of the log that has an evaluation.
 EVALUATION = b'{"kind": "evaluation"'
+# The last line of a log is in so many of its last bytes.
+LAST_BYTES = 1 << 16
 Word = Literal["finished", "diverged", "started", "none"]
 Line = Mapping[str, Any]
 
@@ -78,6 +81,18 @@ def read_evaluations(log: Path) -> tuple[Line, ...]:
                 kept.pop()
             kept.append(line)
     return tuple(kept)
+
+
+def reached_steps(log: Path) -> int:
+    """Return the steps of the last whole line of a log, or 0."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES))
+            lines = file.read().split(b"\n")[:-1]
+    except OSError:
+        return 0
+    found = parse_line(lines[-1]) if lines else None
+    return int(found["steps"]) if found is not None else 0
 
 
 def _is_saved(checkpoints: Path, steps: int) -> bool:

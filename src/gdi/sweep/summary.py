@@ -25,12 +25,13 @@ def score_runs(found: Found) -> list[Run]:
     """Return the finished runs, for the statistics of ``gdi.scores``."""
     return [
         Run(
-            job.agent,
-            job.env,
-            job.seed,
-            job.steps,
-            *(np.array([line[name] for line in status.evaluations], float) for name in ("steps", "mean")),
-            np.array([line["clock"]["seconds"] for line in status.evaluations], float),
+            agent=job.agent,
+            game=job.env,
+            seed=job.seed,
+            training_steps=job.steps,
+            steps=np.array([line["steps"] for line in status.evaluations], float),
+            scores=np.array([line["mean"] for line in status.evaluations], float),
+            seconds=np.array([line["clock"]["seconds"] for line in status.evaluations], float),
         )
         for job, status in found
         if status.word == "finished"
