@@ -196,7 +196,7 @@ def backend(args: argparse.Namespace) -> Iterator[int]:
     from gdi.sweep.on_ray import cluster_jobs, ray_cluster
 
     with ray_cluster(args.ray_address or ""):
-        yield cluster_jobs()
+        yield cluster_jobs() if args.ray_address else available_cores()
 
 
 def plan_ahead(folder: SweepFolder, jobs: Sequence[Job], cores: int, args: argparse.Namespace) -> tuple[int, Trials]:
