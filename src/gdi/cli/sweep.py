@@ -26,9 +26,10 @@ from gdi.sweep.estimate import (
     missing_trials,
     remember_trials,
 )
+from gdi.sweep.files import PLAN
 from gdi.sweep.jobs import Job, check_plan
 from gdi.sweep.plan import Plan, parse_seeds, plan_of, read_plan
-from gdi.sweep.record import check_growth, check_runs, store_plan, stored_plan
+from gdi.sweep.record import check_growth, check_runs, store_plan
 from gdi.sweep.results import SweepFolder
 
 if TYPE_CHECKING:
@@ -150,10 +151,9 @@ def _request_of_path(what: Path, out: Path | None) -> Request:
 
 def plan_in(folder: Path) -> Plan:
     """Return the plan of a sweep's folder."""
-    plan = stored_plan(folder) if folder.is_dir() else None
-    if plan is None:
-        raise UserError(f"{folder} is not the folder of a sweep: it has no plan.toml.")
-    return plan
+    if not (folder / PLAN).is_file():
+        raise UserError(f"{folder} is not the folder of a sweep: it has no {PLAN}.")
+    return read_plan(folder / PLAN)
 
 
 def show_status(argv: list[str]) -> int:

@@ -170,6 +170,12 @@ def play(config: EnvConfig, player: Player, episodes: int, seed: int) -> Array:
     return returns
 
 
+def check_finite(model: BaseAlgorithm) -> None:
+    """Raise DivergenceError if a parameter is NaN or infinite."""
+    if not all(bool(torch.isfinite(value).all()) for value in model.policy.parameters()):
+        raise DivergenceError(f"the parameters are NaN or infinite after {model.num_timesteps} steps.")
+
+
 class Watch(BaseCallback):
     """A callback that evaluates every ``every`` steps, reports progress, and ends a run that diverged."""
 
@@ -179,11 +185,9 @@ class Watch(BaseCallback):
         self._last = self._checked = 0
 
     def _on_rollout_start(self) -> None:
-        if self.num_timesteps - self._checked < CHECK_EVERY_STEPS:
-            return
-        self._checked = self.num_timesteps
-        if not all(bool(torch.isfinite(value).all()) for value in self.model.policy.parameters()):
-            raise DivergenceError(f"the parameters are NaN or infinite after {self.num_timesteps} steps.")
+        if self.num_timesteps - self._checked >= CHECK_EVERY_STEPS:
+            self._checked = self.num_timesteps
+            check_finite(self.model)
 
     def _on_step(self) -> bool:
         done = self.num_timesteps
@@ -200,8 +204,8 @@ def make_vector_env(job: Job, config: Config) -> DummyVecEnv:
     return DummyVecEnv([lambda: SingleEnv(config.env) for _ in range(count)])
 
 
-def train_peer(job: Job, report: Report) -> list[Line]:
-    """Train to the end and return every evaluation, as lines of a run's log.
+def train_peer(job: Job, report: Report, lines: list[Line]) -> None:
+    """Train to the end, and add every evaluation to ``lines``, in the form of a run's log.
 
     The time starts with training and includes evaluations, as gdi's does. A step is a transition. Stable-Baselines3
     gives environment i the seed s + i. A hash of our seed gives s, so that neighboring seeds share no environment.
@@ -211,17 +215,20 @@ def train_peer(job: Job, report: Report) -> list[Line]:
     env = make_vector_env(job, config)
     model, player = make_model(job, env)
     per_step = make_env(config.env, 1).spec.frames_per_step
-    lines: list[Line] = []
     began = time.perf_counter()
 
     def evaluate(done: int) -> None:
         returns = play(config.env, player, config.evaluation.episodes, child_seed(job.seed, "evaluation", done))
         lines.append(line_of(job, model, (done, done * per_step), returns, time.perf_counter() - began))
 
-    model.learn(job.steps, callback=Watch(evaluate, config.evaluation.every_steps, job.steps, report))
+    try:
+        model.learn(job.steps, callback=Watch(evaluate, config.evaluation.every_steps, job.steps, report))
+    except ValueError:  # as the library says that a policy is NaN
+        check_finite(model)
+        raise
+    check_finite(model)
     evaluate(model.num_timesteps)
     env.close()
-    return lines
 
 
 def line_of(job: Job, model: BaseAlgorithm, counts: tuple[int, int], returns: Array, seconds: float) -> Line:
@@ -241,9 +248,13 @@ def run_peer(job: Job, folder: Path, report: Report) -> None:
     The log comes last, because a folder that has it is finished.
     """
     settings = peer_config(job.preset, job.env, job.seed, job.steps, job.settings)
-    lines = train_peer(job, report)
-    write_whole(folder / CONFIG, json.dumps(settings, indent=2) + "\n")
-    write_whole(folder / METRICS, "".join(json.dumps(line) + "\n" for line in lines))
+    lines: list[Line] = []
+    try:
+        train_peer(job, report, lines)
+    finally:
+        # A run that diverged keeps its evaluations. A signal ends the process at once, and leaves nothing.
+        write_whole(folder / CONFIG, json.dumps(settings, indent=2) + "\n")
+        write_whole(folder / METRICS, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 class Deadline(BaseCallback):
@@ -270,7 +281,7 @@ def try_peer(job: Job, seconds: float) -> Trial:
             model.learn(job.steps, callback=Deadline(seconds))
         speed = model.num_timesteps / (time.perf_counter() - began)
         return Trial(speed, memory_of(model), 0, available_memory_bytes() or 0)
-    except ValueError as error:  # how the library refuses a setting
+    except (ValueError, AssertionError) as error:  # how the library refuses a setting
         raise UserError(f"Stable-Baselines3 refuses these settings: {' '.join(str(error).split())}") from None
     finally:
         env.close()

@@ -76,16 +76,24 @@ def run_job(job: Job, folder: Path, report: Report) -> None:
 
     The log says how it ended, so that it shows if a job was ever trained twice.
     """
+    reached = 0
+
+    def note(steps: int) -> None:
+        nonlocal reached
+        reached = steps
+        report(steps)
+
     try:
         if job.is_peer:
             from gdi.sweep.peers import run_peer
 
-            run_peer(job, folder, report)
+            run_peer(job, folder, note)
             ended = "finished"
         else:
-            ended = "finished" if train_gdi(job, folder, report) else "stopped"
+            ended = "finished" if train_gdi(job, folder, note) else "stopped"
     except DivergenceError as error:
-        note_divergence(folder, str(error))
+        content = {"status": "diverged", "steps": reached, "message": str(error)}
+        write_whole(folder / OUTCOME, json.dumps(content) + "\n")
         ended = "diverged"
     print(f"{job}: {ended}")
 
@@ -104,15 +112,6 @@ def train_gdi(job: Job, folder: Path, report: Report) -> bool:
                 report(event["steps"])
 
     return train(config_of(job), folder, resume=True, console=StepReporter()).finished
-
-
-def note_divergence(folder: Path, why: str) -> None:
-    """Note in the run folder that the run diverged, and at which step its log ends."""
-    from gdi.runtime.run_log import read_metrics
-
-    steps = max((int(line["steps"]) for line in read_metrics(folder, "train")), default=0)
-    content = {"status": "diverged", "steps": steps, "message": why}
-    write_whole(folder / OUTCOME, json.dumps(content) + "\n")
 
 
 def make_reporter(pipe: Connection) -> Report:
