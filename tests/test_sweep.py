@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -400,6 +401,26 @@ def test_results_have_each_ended_run_once(tiny: SweepFolder) -> None:
     leave_run(tiny.path, fourth)
     tiny.rebuild()
     assert len(rows(tiny.path / "results.csv")) == 3
+
+
+def test_a_process_with_an_older_view_overwrites_no_row(tiny: SweepFolder) -> None:
+    """While one process makes the files, a second one with one more result waits for it."""
+    first, second, *_ = tiny.jobs()
+    leave_run(tiny.path, first)
+    other = SweepFolder(tiny.path)
+    thread = threading.Thread(target=other.rebuild)
+    write = tiny._write
+
+    def slow(found: Any) -> None:
+        leave_run(tiny.path, second)
+        thread.start()
+        thread.join(0.3)
+        write(found)
+
+    tiny._write = slow  # type: ignore[method-assign]
+    tiny.rebuild()
+    thread.join(60)
+    assert [row["preset"] for row in rows(tiny.path / "results.csv")] == ["gdi-i3", "fixed"]
 
 
 def test_a_plan_that_grew_keeps_the_rows_of_new_jobs(tiny: SweepFolder, tmp_path: Path) -> None:

@@ -77,7 +77,8 @@ class RayAttempt:
             try:
                 self._end = ray.get(self._task)
             except ray.exceptions.RayError as error:
-                self._end = LOST, " ".join(str(error).split())[:LONGEST_MESSAGE]
+                why = " ".join(str(error).split()) or type(error).__name__
+                self._end = LOST, why[:LONGEST_MESSAGE]
             stop_file(self._sweep, self._token).unlink(missing_ok=True)
         return None if self._end is None else self._end[0]
 
