@@ -667,8 +667,8 @@ def test_an_attempt_whose_claim_was_lost_is_killed(
 # ------------------------------------------------------------------------------------------------- what it will need
 
 
-def trial(speed: float = 100.0, memory: int = 1 << 30, available: int = 10 << 30) -> Trial:
-    return Trial(speed, memory, 1 << 20, available)
+def trial(speed: float = 100.0, memory: int = 1 << 30) -> Trial:
+    return Trial(speed, memory, 1 << 20)
 
 
 def test_the_hours_are_those_of_finished_jobs_or_of_a_trial(tiny: SweepFolder) -> None:
@@ -720,10 +720,14 @@ def test_each_kind_of_job_is_tried_once(tiny: SweepFolder, monkeypatch: pytest.M
     assert estimate.known_trials(tiny.path) == found
 
 
-def test_only_as_many_jobs_run_as_fit_into_the_memory() -> None:
+def test_only_as_many_jobs_run_as_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "available_memory_bytes", lambda: 10 << 30)
     assert estimate.fitting([trial(memory=3 << 30), trial(memory=1 << 30)], 8) == 3
     assert estimate.fitting([trial(memory=1 << 30)], 8) == 8
     assert estimate.fitting([], 8) == 8
+    monkeypatch.setattr(estimate, "available_memory_bytes", lambda: None)
+    assert estimate.fitting([trial(memory=11 << 30)], 8) == 8
+    monkeypatch.setattr(estimate, "available_memory_bytes", lambda: 10 << 30)
     with pytest.raises(UserError, match=r"a job needs about 11\.0 GiB, but only 10\.0 GiB are available"):
         estimate.fitting([trial(memory=11 << 30)], 8)
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gdi.errors import UserError
+from gdi.runtime.machine import available_memory_bytes
 from gdi.sweep.display import duration
 from gdi.sweep.files import SPEEDS, read_json, write_whole
 from gdi.sweep.jobs import Job, one_of_each
@@ -98,7 +99,7 @@ def missing_trials(jobs: Sequence[Job], known: Trials, status: StatusOf, at_once
     return {kind_of(job): trial for job, trial in found.items()}
 
 
-NONE = Trial(0.0, 0, 0, 0)
+NONE = Trial(0.0, 0, 0)
 
 
 def seconds_per_step(jobs: Sequence[Job], trials: Trials, status: StatusOf) -> dict[tuple[str, str], float]:
@@ -129,7 +130,6 @@ def estimate(jobs: Sequence[Job], trials: Trials, status: StatusOf, at_once: int
     seconds = [steps_left(job, status) * speeds.get((job.env, job.preset), 0.0) for job in left]
     sizes = [trials.get(kind_of(job), NONE) for job in left]
     largest = sorted((trial.memory_bytes for trial in sizes), reverse=True)[:at_once]
-    available = max((trial.available_bytes for trial in sizes), default=0)
     # No job is split, so the longest one is a lower bound.
     total = max(sum(seconds) / min(at_once, max(1, len(left))), max(seconds, default=0.0))
     return Estimate(
@@ -139,7 +139,7 @@ def estimate(jobs: Sequence[Job], trials: Trials, status: StatusOf, at_once: int
         seconds=total,
         of_unknown_speed=sum((job.env, job.preset) not in speeds for job in left),
         memory_bytes=sum(largest),
-        available_bytes=available,
+        available_bytes=available_memory_bytes() or 0,
         disk_bytes=sum(trial.disk_bytes for trial in sizes),
         free_bytes=shutil.disk_usage(existing_parent(sweep)).free,
     )
@@ -152,9 +152,8 @@ def existing_parent(path: Path) -> Path:
 
 def fitting(trials: Iterable[Trial], at_once: int) -> int:
     """Return how many jobs fit into the memory at once, at most ``at_once``; raise UserError if not even one does."""
-    found = list(trials)
-    largest = max((trial.memory_bytes for trial in found), default=0)
-    available = max((trial.available_bytes for trial in found), default=0)
+    largest = max((trial.memory_bytes for trial in trials), default=0)
+    available = available_memory_bytes()
     if not largest or not available:
         return at_once
     if largest > available:

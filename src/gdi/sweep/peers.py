@@ -23,7 +23,7 @@ from torch import Tensor
 from gdi.config import Config, EnvConfig
 from gdi.envs import make_env
 from gdi.errors import DivergenceError, UserError
-from gdi.runtime.memory_plan import PROGRAM_BYTES, available_memory_bytes
+from gdi.runtime.memory_plan import PROGRAM_BYTES
 from gdi.runtime.run_log import METRICS
 from gdi.seeds import child_seed
 from gdi.sweep.files import write_whole
@@ -280,7 +280,7 @@ def try_peer(job: Job, seconds: float) -> Trial:
         if seconds:
             model.learn(job.steps, callback=Deadline(seconds))
         speed = model.num_timesteps / (time.perf_counter() - began)
-        return Trial(speed, memory_of(model), 0, available_memory_bytes() or 0)
+        return Trial(speed, memory_of(model), 0)
     except (ValueError, AssertionError) as error:  # how the library refuses a setting
         raise UserError(f"Stable-Baselines3 refuses these settings: {' '.join(str(error).split())}") from None
     finally:

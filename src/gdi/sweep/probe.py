@@ -29,7 +29,6 @@ class Trial:
     steps_per_second: float
     memory_bytes: int
     disk_bytes: int
-    available_bytes: int  # of memory, of this machine; 0 if it is unknown
 
 
 class Running:
@@ -100,7 +99,7 @@ def work(job: Job, timed: bool, log: Path, pipe: Connection) -> None:
 def try_gdi(job: Job, timed: bool) -> Trial:
     """Build a run, and train it for a few seconds. Nothing is written."""
     from gdi.runtime.local import build
-    from gdi.runtime.memory_plan import PARAMETER_COPIES, available_memory_bytes
+    from gdi.runtime.memory_plan import PARAMETER_COPIES
 
     config = config_of(job)
     system = build(replace(config, data=config.data.early_start()) if timed else config)
@@ -114,7 +113,6 @@ def try_gdi(job: Job, timed: bool) -> Trial:
             _speed_if_it_trains(system, job.steps) if timed else 0.0,
             system.plan.total_bytes,
             checkpoints * (PARAMETERS_IN_CHECKPOINT * theta + replay),
-            available_memory_bytes() or 0,
         )
     finally:
         system.close()
