@@ -39,7 +39,6 @@ from gdi.errors import UserError, did_you_mean, install_hint
 if TYPE_CHECKING:
     from gdi.config import Config
 
-PREFIX = "sb3-"
 PEERS = ("sb3-ppo", "sb3-dqn", "sb3-qrdqn", "sb3-recurrent-ppo")
 POLICY_GRADIENT = ("sb3-ppo", "sb3-recurrent-ppo")
 # Settings of a plan that begin so are for peers.

@@ -29,7 +29,7 @@ from gdi.seeds import child_seed
 from gdi.sweep.files import write_whole
 from gdi.sweep.jobs import Job
 from gdi.sweep.peer_env import SMALLEST_SIDE, Observations, SingleEnv, Torso
-from gdi.sweep.peer_settings import OWN, POLICY_GRADIENT, PREFIX, peer_config, peer_settings, shared_config
+from gdi.sweep.peer_settings import OWN, POLICY_GRADIENT, peer_config, peer_settings, shared_config
 from gdi.sweep.probe import Trial
 from gdi.sweep.status import CONFIG, Line
 from gdi.types import Array
@@ -105,13 +105,21 @@ def make_model(job: Job, env: DummyVecEnv) -> tuple[BaseAlgorithm, Player]:
         network["optimizer_kwargs"] = {"eps": own["adam_epsilon"], "fused": True}
     recurrent = "Lstm" if job.preset == "sb3-recurrent-ppo" else ""
     kind = "Cnn" if len(env.observation_space.shape or ()) == 3 else "Mlp"
-    # The same number as in our benchmark, where peers have no prefix.
-    seed = child_seed(job.seed, job.preset.removeprefix(PREFIX))
-    model = algorithm_of(job.preset)(
-        f"{kind}{recurrent}Policy", env, policy_kwargs=network, device="cpu", seed=seed, **settings
-    )
+    policy = f"{kind}{recurrent}Policy"
+    model = algorithm_of(job.preset)(policy, env, policy_kwargs=network, device="cpu", seed=seed_of(job), **settings)
     silence(model)
     return model, Player(model, own["evaluation_epsilon"] or 0.0)
+
+
+def seed_of(job: Job) -> int:
+    """Return the seed of a peer. It is the same number as in our benchmark, where peers have no prefix."""
+    seeds = {
+        "sb3-ppo": child_seed(job.seed, "ppo"),
+        "sb3-dqn": child_seed(job.seed, "dqn"),
+        "sb3-qrdqn": child_seed(job.seed, "qrdqn"),
+        "sb3-recurrent-ppo": child_seed(job.seed, "recurrent-ppo"),
+    }
+    return seeds[job.preset]
 
 
 def network_of(settings: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
