@@ -11,7 +11,7 @@ import pytest
 
 from gdi.cli import bench
 from gdi.cli.main import COMMANDS, main
-from gdi.cli.sweep import make_parser, parse_request
+from gdi.cli.sweep_request import make_parser, parse_request
 from gdi.cli.train import parse, parse_shown
 from gdi.errors import UserError
 from gdi.sweep.jobs import check_plan

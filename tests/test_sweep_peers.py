@@ -16,9 +16,10 @@ from gdi.config import EnvConfig
 from gdi.envs import make_env
 from gdi.errors import DivergenceError, UserError
 from gdi.networks.torsos import make_torso
-from gdi.sweep import peers
+from gdi.sweep import peer_play, peers
 from gdi.sweep.jobs import Job, check_plan
 from gdi.sweep.peer_env import Observations, SingleEnv, Torso, observation_space
+from gdi.sweep.peer_play import Player, play
 from gdi.sweep.peer_settings import (
     MORE_OF,
     MORE_OF_ALL,
@@ -28,7 +29,7 @@ from gdi.sweep.peer_settings import (
     peer_config,
     peer_settings,
 )
-from gdi.sweep.peers import Player, algorithm_of, linear, make_model, play, run_peer, train_peer, try_peer
+from gdi.sweep.peers import algorithm_of, linear, make_model, run_peer, train_peer, try_peer
 from gdi.sweep.plan import plan_of
 from gdi.sweep.status import StatusReader
 from gdi.sweep.worker import run_job
@@ -125,7 +126,7 @@ def test_an_evaluation_plays_one_episode_in_each_environment(monkeypatch: pytest
         def act(self, obs: Any, generator: Any) -> Any:
             return obs[:, 0, 0, 0].long()
 
-    monkeypatch.setattr(peers, "make_env", lambda config, count: Rewarding())
+    monkeypatch.setattr(peer_play, "make_env", lambda config, count: Rewarding())
     found = play(EnvConfig(BREAKOUT), Still(), 3, 1)  # type: ignore[arg-type]
     assert found.tolist() == [2, 3, 4]
 

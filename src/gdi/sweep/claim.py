@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gdi.errors import UserError
 from gdi.runtime.storage import open_regular, storage_error
 from gdi.sweep.holder import Holder, is_dead
 
@@ -163,10 +162,3 @@ def _write(path: Path, flags: int, holders: Sequence[Holder], token: str) -> Non
     with os.fdopen(os.open(path, flags, 0o666), "wb") as file:
         file.write(content.encode())
         file.truncate()
-
-
-def require(claim: Claim | None, what: str) -> Claim:
-    """Return a claim that must be there, or raise UserError."""
-    if claim is None:
-        raise UserError(f"{what} is in the hands of another process: try again.")
-    return claim
