@@ -22,10 +22,12 @@ from gdi.config import config_to_json
 from gdi.errors import UserError
 from gdi.scores.readers import load_agents
 from gdi.sweep import driver, estimate, probe
+from gdi.sweep import plan as plans
 from gdi.sweep.display import Display, Pace, duration
 from gdi.sweep.driver import Driver, Options
 from gdi.sweep.estimate import kind_of
 from gdi.sweep.files import write_whole
+from gdi.sweep.holder import Holder
 from gdi.sweep.jobs import Job, all_jobs, check_plan, config_of, difference, slug
 from gdi.sweep.plan import Change, Plan, parse_seeds, plan_of, read_plan
 from gdi.sweep.plan_text import plan_to_toml, seeds_text
@@ -62,10 +64,8 @@ learner.reward_scales = [0.5]
 """
 
 
-def plan(text: str = PLAN, path: Path | None = None) -> Plan:
-    import tomllib
-
-    return plan_of(tomllib.loads(text))
+def plan(text: str = PLAN) -> Plan:
+    return plan_of(plans.tomllib.loads(text))
 
 
 # ------------------------------------------------------------------------------------------------- the plan and jobs
@@ -611,6 +611,31 @@ def test_jobs_of_others_are_left_to_them(tiny: SweepFolder, fake: type[FakeAttem
     assert ([str(job) for job in outcome.elsewhere], len(outcome.ended)) == ([str(jobs[1])], 3)
     held.release()
     assert [str(job) for job in drive(tiny, Screen()).ended] == [str(jobs[1])]
+
+
+def test_a_job_of_another_machine_is_left_to_it_after_a_sign_of_life(
+    tiny: SweepFolder, fake: type[FakeAttempt]
+) -> None:
+    """Without one, its driver may have died less than a minute ago, and nobody else would take the job."""
+    first = tiny.jobs()[0]
+    held = tiny.claims.acquire(first.name)
+    assert held is not None
+    held.adopt([Holder("another machine", 1, "1")])
+    rounds = 0
+
+    def stop() -> bool:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 200:
+            held.beat()
+        return rounds > 2000
+
+    outcome = drive(tiny, Screen(), stop)
+    assert 200 <= rounds < 2000
+    assert (outcome.elsewhere, len(outcome.ended)) == ([first], 3)
+    rounds = 200
+    os.utime(held.path, (1, 1))  # it is silent for long
+    assert drive(tiny, Screen(), stop).ended == [first]
 
 
 def test_a_job_that_ended_before_its_claim_is_not_run(

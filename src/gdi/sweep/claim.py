@@ -35,6 +35,7 @@ class ClaimState:
 
     is_free: bool
     holders: tuple[Holder, ...] = ()
+    beat: float = 0.0  # the time of the newest sign of life
 
 
 class Claim:
@@ -111,8 +112,8 @@ class Claims:
         except FileNotFoundError:  # a newer generation is there, and this one was removed
             return ClaimState(is_free=False)
         if seconds == 0 or self._now() - seconds > self._stale_seconds:
-            return ClaimState(is_free=True, holders=holders)
-        return ClaimState(is_free=bool(holders) and all(map(is_dead, holders)), holders=holders)
+            return ClaimState(is_free=True, holders=holders, beat=seconds)
+        return ClaimState(is_free=bool(holders) and all(map(is_dead, holders)), holders=holders, beat=seconds)
 
     def _now(self) -> float:
         """Return the time of the file system, because clocks of other machines may differ.

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from gdi.errors import StorageError
 from gdi.sweep.claim import HEARTBEAT_SECONDS, Claim
-from gdi.sweep.holder import is_dead
+from gdi.sweep.holder import is_dead, machine
 from gdi.sweep.jobs import Job
 from gdi.sweep.process import Attempt
 from gdi.sweep.results import Failure, SweepFolder
@@ -77,6 +77,7 @@ class Driver:
         self._storage: StorageError | None = None
         self._look = self._beat = 0.0  # when to look for jobs, and when to give a sign of life
         self._has_looked = False  # in this round, at all that is waiting
+        self._beats: dict[Job, float] = {}  # the first sign of life that was seen of claims of other drivers
 
     def run(self, jobs: Sequence[Job], stop: Callable[[], bool]) -> Outcome:
         """Run the jobs in order. Raise StorageError if the disk refuses a write, after all that runs was stopped."""
@@ -208,11 +209,23 @@ class Driver:
         A worker whose driver died still saves its run. Its job is waited for, because no other driver has it.
         """
         left = [job for job in waiting if not self._folder.status(job).is_result]
-        states = {job: self._folder.claims.state(job.name) for job in left}
-        if any(state.is_free or not state.holders or is_dead(state.holders[0]) for state in states.values()):
+        elsewhere = [
+            job for job in left if self._is_elsewhere(job)
+        ]  # of all, because each look remembers a sign of life
+        if len(elsewhere) < len(left):
             return False
-        self._outcome.elsewhere = left
+        self._outcome.elsewhere = elsewhere
         return True
+
+    def _is_elsewhere(self, job: Job) -> bool:
+        """Return True if another driver is alive and has the job.
+
+        A driver of another machine must give a sign of life meanwhile. It may have died less than a minute ago.
+        """
+        state = self._folder.claims.state(job.name)
+        if state.is_free or not state.holders or is_dead(state.holders[0]):
+            return False
+        return state.holders[0].host == machine() or self._beats.setdefault(job, state.beat) != state.beat
 
     def _keep_claims(self) -> None:
         """Give a sign of life for each claim. Kill an attempt whose claim was lost to another process."""
