@@ -424,7 +424,7 @@ def test_a_process_with_an_older_view_overwrites_no_row(tiny: SweepFolder) -> No
 
 
 def test_a_plan_that_grew_keeps_the_rows_of_new_jobs(tiny: SweepFolder, tmp_path: Path) -> None:
-    """A driver that began with the smaller plan makes the files, too."""
+    """A driver that began with the smaller plan makes the files as well."""
     grown = replace(tiny.plan(), seeds=(0, 1, 2))
     store_plan(tiny.path, grown)
     leave_run(tiny.path, all_jobs(grown)[-1])
