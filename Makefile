@@ -93,13 +93,10 @@ bench-ray: $(VENV)/.dev
 	$(BIN)/python benchmarks/ray_speed.py
 
 # Both skip finished runs, so Ctrl-C is safe.
-bench-minatar: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.minatar_sweep --results runs/minatar/results
-	$(BIN)/python -m benchmarks.minatar_sweep.analysis --results runs/minatar/results --out runs/minatar
-
-bench-minatar-quick: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.minatar_sweep --quick
-	$(BIN)/python -m benchmarks.minatar_sweep.analysis --results runs/minatar-quick/results --out runs/minatar-quick
+bench-minatar bench-minatar-quick: bench-%: $(VENV)/.dev
+	$(BIN)/gdi sweep benchmarks/$*.toml
+	$(BIN)/python -m benchmarks.minatar_sweep.export runs/$* --results runs/$*/results
+	$(BIN)/python -m benchmarks.minatar_sweep.analysis --results runs/$*/results --out runs/$*
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -24,7 +24,7 @@ LAYERS = [
     {"report", "presets"},
     {"theory"},  # describes the live presets, and is used by none but the command line
     {"agent", "api"},
-    {"cli", "__main__"},
+    {"cli", "sweep", "__main__"},  # a sweep trains by the code of gdi train
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 

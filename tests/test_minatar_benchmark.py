@@ -1,128 +1,108 @@
-"""The MinAtar benchmark: nothing is lost, doubled or mixed, runs resume, and the statistics have known answers."""
+"""The MinAtar benchmark: its plan, its records, which lose and mix nothing, and statistics with known answers."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
-import signal
-import tempfile
-import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.minatar_sweep import __main__ as command
-from benchmarks.minatar_sweep import (
-    ablation,
-    agents,
-    analysis,
-    figures,
-    gdi_run,
-    peer_settings,
-    stats,
-    sweep,
-    tables,
-    worker,
-)
-from benchmarks.minatar_sweep.agents import AGENTS, GAMES
-from benchmarks.minatar_sweep.display import Pace, duration
-from benchmarks.minatar_sweep.jobs import EVALUATIONS, Job, all_jobs, first_difference, shared_settings
+from benchmarks.minatar_sweep import ablation, agents, analysis, export, figures, stats, tables
+from benchmarks.minatar_sweep.agents import AGENTS, GAMES, PLAN, jobs_of
 from benchmarks.minatar_sweep.records import (
     EVALUATION_COLUMNS,
     LAMBDA_COLUMNS,
     Row,
-    check,
+    check_settings,
     evaluation_row,
     finished_runs,
     merge,
-    publish,
     read_rows,
     read_settings,
+    shared_settings,
     write_rows,
     write_settings,
 )
 
-from gdi.config import differences
+from gdi.config import config_to_json, differences
 from gdi.errors import UserError
-from gdi.networks.torsos import make_torso
+from gdi.presets import make_config
 from gdi.scores import metrics
 from gdi.scores import runs as scored
 from gdi.scores.runs import Run
-from gdi.seeds import child_seed
+from gdi.sweep.files import write_whole
+from gdi.sweep.jobs import Job, all_jobs, check_plan, config_of
+from gdi.sweep.plan import plan_of, read_plan
+from gdi.sweep.plan_text import plan_to_toml
+from gdi.sweep.record import first_difference, settings_of
 
 COMMITTED = Path(__file__).parents[1] / "docs" / "results" / "minatar"
 
 
-def job(agent: str = "gdi-i3", game: str = "Breakout", seed: int = 1, steps: int = 3000) -> Job:
-    return Job(AGENTS[agent], game, seed, steps)
+@dataclass(frozen=True)
+class One:
+    """A run of the records."""
+
+    agent: str = "gdi-i3"
+    game: str = "Breakout"
+    seed: int = 1
+    steps: int = 3000
 
 
-def rows_of(one: Job, means: tuple[float, ...] = (1.0, 2.0)) -> list[Row]:
+def job(agent: str = "gdi-i3", game: str = "Breakout", seed: int = 1, steps: int = 3000) -> One:
+    return One(agent, game, seed, steps)
+
+
+def rows_of(one: One, means: tuple[float, ...] = (1.0, 2.0)) -> list[Row]:
     """As many evaluations as means, evenly spaced, the last at the end."""
+    run = (one.agent, one.game, one.seed, one.steps)
     return [
-        evaluation_row(one, one.steps * (i + 1) // len(means), 10.0 * (i + 1), {"mean": m, "min": 0, "max": 9}, 32)
+        evaluation_row(run, one.steps * (i + 1) // len(means), 10.0 * (i + 1), {"mean": m, "min": 0, "max": 9}, 32)
         for i, m in enumerate(means)
     ]
 
 
-def finish(one: Job, runs: Path, means: tuple[float, ...] = (1.0, 2.0)) -> None:
-    """Leave the files of a finished run, without running it."""
-    write_settings(one.folder(runs) / "config.json", one.settings())
-    write_rows(one.folder(runs) / EVALUATIONS, EVALUATION_COLUMNS, rows_of(one, means))
+# ------------------------------------------------------------------------------------------------- the plan
 
 
-def without_clock(rows: list[Row]) -> list[Row]:
-    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
-
-
-# ------------------------------------------------------------------------------------------------- jobs and settings
-
-
-def test_a_full_sweep_is_what_was_promised() -> None:
-    jobs = all_jobs(AGENTS, GAMES, None, agents.STEPS)
-    seeds = {name: {one.seed for one in jobs if one.agent.name == name} for name in AGENTS}
+def test_the_plan_is_what_was_promised() -> None:
+    jobs = all_jobs(read_plan(PLAN))
+    seeds = {name: {one.seed for one in jobs_of(agent)} for name, agent in AGENTS.items()}
     assert {name for name, found in seeds.items() if found == {0, 1, 2, 3, 4}} == {"gdi-i3", "gdi-h3", "ppo"}
-    assert all(found >= {0, 1, 2} for found in seeds.values())
-    assert len(jobs) == len(set(jobs)) == 5 * sum(map(len, seeds.values()))
-    # Seed by seed: cut short anywhere, it has compared everybody on as much as possible.
-    assert [one.seed for one in jobs] == sorted(one.seed for one in jobs)
+    assert {name: len(found) for name, found in seeds.items()} == {agent.name: agent.seeds for agent in AGENTS.values()}
+    assert len(jobs) == len(set(jobs)) == 5 * sum(map(len, seeds.values())) == 165
+    assert {one.agent for one in jobs} == {agent.planned for agent in AGENTS.values()}
+    assert {one.env for one in jobs} == set(export.GAME_OF)
+
+
+@pytest.mark.parametrize("name", ["minatar.toml", "minatar-quick.toml"])
+def test_the_plans_can_be_run(name: str) -> None:
+    jobs = check_plan(read_plan(PLAN.with_name(name)))
+    assert {one.agent for one in jobs} <= {agent.planned for agent in AGENTS.values()}
+    assert all(0 < one.settings["evaluation.every_steps"] <= one.steps // 4 for one in jobs)
 
 
 def test_gdi_runs_with_its_presets_and_one_thread() -> None:
     for agent in AGENTS.values():
         if agent.is_peer:
             continue
-        plain = agents.make_config(agent.preset, "MinAtar/Asterix-v0", scale="minatar", steps=10**6, seed=3)
-        config = agents.gdi_config(agent, "Asterix", 3, 10**6)
+        preset = agent.planned.partition("+")[0]
+        config = agents.live_config(agent)
+        plain = make_config(preset, config.env.id, scale="minatar", steps=10**6)
         changed = {name for name, _, _ in differences(plain, config)}
         allowed = {"run.threads", "run.device", "run.keep_checkpoints", "run.states_per_stage"}
-        assert changed == allowed | ({"learner.reward_scales"} if agent.reward_scale else set())
+        assert changed == allowed | ({"learner.reward_scales"} if agent.name == "fixed-unscaled" else set())
         assert config.run.threads == 1
-    assert agents.gdi_config(AGENTS["fixed-unscaled"], "Asterix", 1, 10).learner.reward_scales == (1.0,)
+    assert agents.live_config(AGENTS["fixed-unscaled"]).learner.reward_scales == (1.0,)
 
 
-def test_evaluations_are_every_100k_steps_and_at_least_four() -> None:
-    assert agents.evaluate_every_steps(1_000_000) == 100_000
-    assert agents.evaluate_every_steps(200_000) == 50_000
-    assert agents.evaluate_every_steps(1) == 1
-
-
-def test_shared_settings_leave_out_game_and_seed_alone() -> None:
-    for name in ("gdi-i3", "ppo", "dqn"):
-        one, other = job(name), job(name, "Asterix", 2)
-        assert shared_settings(one.settings()) == shared_settings(other.settings())
-        assert first_difference(one.settings(), other.settings()) is not None
-        assert first_difference(shared_settings(one.settings()), shared_settings(job(name, steps=9).settings()))
-
-
-def test_a_setting_that_only_one_side_knows_is_no_difference() -> None:
-    assert first_difference({"a": 1, "gone": 2}, {"a": 1, "new": 3}) is None
-    assert first_difference({"a": {"b": 1}}, {"a": {"b": 2}}) == ("a.b", 1, 2)
+def today(name: str) -> dict[str, Any]:
+    """The settings that all runs of an agent share now."""
+    return shared_settings(dict(settings_of(jobs_of(AGENTS[name])[0], {})))
 
 
 @pytest.mark.parametrize("name", [agent.name for agent in AGENTS.values() if not agent.is_peer])
@@ -130,18 +110,29 @@ def test_settings_of_format_1_are_those_of_today(name: str, tmp_path: Path) -> N
     """The committed results go on: no setting differs, and none escapes the comparison by its new place."""
     path = COMMITTED / f"{name}.json"
     assert "format" not in json.loads(path.read_text())
-    today = shared_settings(job(name, steps=1_000_000).settings())
-    assert read_settings(path) == today
+    assert read_settings(path) == today(name)
     stored = json.loads(path.read_text())
     stored["learner"]["replay"] = 3
     (tmp_path / "changed.json").write_text(json.dumps(stored))
     changed = read_settings(tmp_path / "changed.json")
     assert changed is not None
-    assert first_difference(changed, today) == ("data.replay", 3, 8)
+    assert first_difference(changed, today(name)) == ("data.replay", 3, 8)
+
+
+@pytest.mark.parametrize("name", ["ppo", "dqn"])
+def test_settings_of_the_peers_are_those_of_today(name: str) -> None:
+    stored, now = read_settings(COMMITTED / f"{name}.json"), today(name)
+    assert stored is not None
+    assert {**stored["learner"], **stored["network"]}.items() == {
+        key: value for key, value in now["learner"].items() if key != "kind"
+    }.items()
+    assert now["env"]["num_envs"] == stored["env"]["num_envs"]
+    assert {key: now["evaluation"][key] for key in stored["evaluation"]} == stored["evaluation"]
+    assert now["steps"] == stored["steps"]
 
 
 def test_the_kind_of_controller_is_a_setting() -> None:
-    fixed, random = (shared_settings(job(name).settings())["controller"] for name in ("fixed", "random"))
+    fixed, random = (today(name)["controller"] for name in ("fixed", "random"))
     assert first_difference(fixed, random) == ("kind", "fixed", "uniform")
 
 
@@ -155,22 +146,6 @@ def test_merge_loses_and_doubles_no_row() -> None:
     merged = merge(old, [*again, *rows_of(three)])
     assert merged == [*rows_of(three), *rows_of(one), *again]
     assert merge(merged, merged) == merged
-
-
-def test_publishing_keeps_rows_whose_runs_are_gone(tmp_path: Path) -> None:
-    runs, results = tmp_path / "runs", tmp_path / "results"
-    first, second, unfinished = job(seed=1), job(seed=2), job(seed=3)
-    finish(first, runs)
-    publish([first, second, unfinished], runs, results)
-    shutil.rmtree(first.folder(runs))
-    finish(second, runs)
-    publish([second, unfinished], runs, results)
-    assert read_rows(results / "gdi-i3.csv", EVALUATION_COLUMNS) == [*rows_of(first), *rows_of(second)]
-    assert finished_runs(results, "gdi-i3") == {("Breakout", 1), ("Breakout", 2)}
-    before = {path.name: path.read_bytes() for path in results.iterdir()}
-    publish([first, second, unfinished], runs, results)
-    assert {path.name: path.read_bytes() for path in results.iterdir()} == before
-    assert set(before) == {"gdi-i3.csv", "gdi-i3.json"}  # no half-written file is left
 
 
 def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
@@ -191,242 +166,76 @@ def test_a_foreign_or_cut_file_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_other_settings_are_never_mixed_in(tmp_path: Path) -> None:
-    runs, results = tmp_path / "runs", tmp_path / "results"
-    finish(job("ppo"), runs)
-    check(job("ppo"), runs, results)
-    with pytest.raises(UserError, match="steps was 3000 and is now 4000"):
-        check(job("ppo", steps=4000), runs, results)
-    publish([job("ppo")], runs, results)
-    shutil.rmtree(runs)
-    # The CSV file alone says so, too, and for every run of the agent: one file, one configuration.
-    check(job("ppo", "Asterix", 9), runs, results)
-    with pytest.raises(UserError, match="steps was 3000 and is now 4000"):
-        check(job("ppo", "Asterix", 9, 4000), runs, results)
-    stored = json.loads((results / "ppo.json").read_text())
-    stored["learner"]["clip_range"] = 0.3
-    (results / "ppo.json").write_text(json.dumps(stored))
-    with pytest.raises(UserError, match=r"learner\.clip_range was 0\.3 and is now 0\.2"):
-        check(job("ppo"), runs, results)
-    (results / "ppo.json").unlink()
-    with pytest.raises(UserError, match=r"ppo\.json"):
-        check(job("ppo"), runs, results)
+    path, settings = tmp_path / "gdi-i3.json", today("gdi-i3")
+    check_settings(path, settings)
+    write_settings(path, settings)
+    check_settings(path, settings)
+    with pytest.raises(UserError, match="steps was 1000000 and is now 4000"):
+        check_settings(path, {**settings, "steps": 4000})
 
 
-# ------------------------------------------------------------------------------------------------- the sweep
+# ------------------------------------------------------------------------------------------------- from a sweep
 
 
-class FakeProcess:
-    """A job that finishes after a few looks at it, in place of a process."""
-
-    alive = 0
-    most = 0
-    failing: tuple[int, ...] = ()
-    endless = False
-
-    def __init__(self, one: Job, runs: Path) -> None:
-        self.job, self.runs, self.steps, self._looks = one, runs, 0, 0
-        self.stopped = False
-        FakeProcess.alive += 1
-        FakeProcess.most = max(FakeProcess.most, FakeProcess.alive)
-
-    @property
-    def running(self) -> bool:
-        self._looks += 1
-        self.steps = 1000 * self._looks
-        if self.stopped or (self._looks > 3 and not FakeProcess.endless):
-            FakeProcess.alive -= 1
-            return False
-        return True
-
-    def stop(self) -> None:
-        self.stopped = True
-
-    def kill(self) -> None:
-        self.stopped = True
-
-    def outcome(self, *, asked_to_stop: bool) -> str:
-        if asked_to_stop:
-            return "stopped"
-        if self.job.seed in FakeProcess.failing:
-            return "failed (exit code 1): bad luck"
-        finish(self.job, self.runs)
-        return "finished"
+def finished_run(sweep: Path, one: Job) -> None:
+    """Leave the files of a finished run of a sweep, without running it."""
+    folder, lines = one.folder(sweep), []
+    if one.is_peer:
+        write_whole(folder / "config.json", json.dumps(settings_of(one, {})))
+    else:
+        write_whole(folder / "config.json", config_to_json(config_of(one)))
+        for steps in (10_000, 21_000, 30_000, 44_000):
+            line = {**controller_event(epsilon=9), "kind": "train", "steps": steps, "frames": steps, "updates": 0}
+            lines.append({**line, "policy/entropy": 1.5, "clock": {"seconds": 1.0}})
+    for steps, mean in ((one.steps // 2, 1.0), (one.steps, 2.5 + one.seed)):
+        line = {"kind": "evaluation", "steps": steps, "frames": steps, "updates": 0, "episodes": 32, "mean": mean}
+        lines.append({**line, "min": 0, "max": 9, "returns": [0, 9], "clock": {"seconds": 20.04}})
+    write_whole(folder / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
 
-@pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> type[FakeProcess]:
-    FakeProcess.alive = FakeProcess.most = 0
-    FakeProcess.failing, FakeProcess.endless = (), False
-    monkeypatch.setattr(sweep, "Process", FakeProcess)
-    monkeypatch.setattr(sweep, "POLL_SECONDS", 0.0)
-    return FakeProcess
-
-
-def run(tmp_path: Path, *options: str) -> int:
-    where = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
-    return command.main([*where, "--games", "breakout", "--steps", "3000", "--jobs", "2", *options])
-
-
-def test_the_sweep_runs_everything_and_then_nothing_again(
-    tmp_path: Path, fake: type[FakeProcess], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake.failing = (3,)
-    assert run(tmp_path, "--agents", "gdi-i3,ppo", "--seeds", "1,2,3") == 1
-    assert "2 of 6 runs are left" in capsys.readouterr().err
-    assert fake.most == 2
-    assert finished_runs(tmp_path / "results", "ppo") == {("Breakout", 1), ("Breakout", 2)}
-    fake.failing, fake.most = (), 0
-    assert run(tmp_path, "--agents", "gdi-i3,ppo", "--seeds", "1,2,3") == 0
-    assert finished_runs(tmp_path / "results", "gdi-i3") == {("Breakout", 1), ("Breakout", 2), ("Breakout", 3)}
-    # From the CSV files alone, without the run folders.
-    shutil.rmtree(tmp_path / "runs")
-    monkeypatch.setattr(sweep, "Process", None)
-    assert run(tmp_path, "--agents", "gdi-i3,ppo", "--seeds", "1,2,3") == 0
-    # From the run folders alone, as after a sweep that was killed: the CSV files come back.
-    finish(job("dqn"), tmp_path / "runs")
-    assert run(tmp_path, "--agents", "dqn", "--seeds", "1") == 0
-    assert finished_runs(tmp_path / "results", "dqn") == {("Breakout", 1)}
-    capsys.readouterr()
-    assert run(tmp_path, "--agents", "dqn", "--seeds", "1", "--steps", "4000") == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert "steps was 3000 and is now 4000" in told
-
-
-def test_the_sweep_stops_when_the_time_is_used_up(tmp_path: Path, fake: type[FakeProcess]) -> None:
-    fake.endless = True
-    assert run(tmp_path, "--agents", "gdi-i3", "--seeds", "1,2,3", "--minutes", "0.001") == 0
-    assert fake.most == 2
-    assert finished_runs(tmp_path / "results", "gdi-i3") == set()
-
-
-def test_ctrl_c_stops_the_sweep(
-    tmp_path: Path, fake: type[FakeProcess], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fake.endless = True
-    asked: list[float] = []
-
-    def interrupt_once(seconds: float) -> None:
-        if not asked:
-            os.kill(os.getpid(), signal.SIGINT)
-        asked.append(seconds)
-
-    monkeypatch.setattr(sweep.time, "sleep", interrupt_once)
-    assert run(tmp_path, "--agents", "gdi-i3", "--seeds", "1,2") == 130
-    assert "2 of 2 runs are left" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--agents", "gdi-i4"], "gdi-i3"),
-        (["--games", "Pong"], "Breakout"),
-        (["--seeds", "1;2"], "1,2,3"),
-        (["--steps", "0"], "--steps"),
-        (["--steps", "many"], "--steps"),
-        (["--jobs", "-1"], "--jobs"),
-        (["--minutes", "0"], "--minutes"),
-        (["--minutes", "nan"], "--minutes"),
-        (["--minute", "3"], "--minute"),
-    ],
-)
-def test_bad_input_is_one_line(
-    tmp_path: Path, options: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(tmp_path, *options) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert words in told
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_that_is_a_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "runs").write_text("")
-    assert run(tmp_path, "--agents", "ppo") == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_workers_are_processes_of_their_own(tmp_path: Path) -> None:
-    """The only real processes of these tests: a DQN too short to learn, and a run that cannot be."""
-    good, bad = job("dqn", steps=40), job("gdi-i3", "Pong")
-    processes = [sweep.Process(one, tmp_path) for one in (good, bad)]
-    while any(process.running for process in processes):
-        time.sleep(0.05)
-    assert processes[0].outcome(asked_to_stop=False) == "finished"
-    assert processes[0].steps > 0
-    steps = [int(row["steps"]) for row in read_rows(good.folder(tmp_path) / EVALUATIONS, EVALUATION_COLUMNS)]
-    assert steps == [12, 20, 32, 40]  # every 10 steps, in steps of 4 environments
-    told = processes[1].outcome(asked_to_stop=False)
-    assert told.startswith("failed (exit code 2): error: unknown environment 'MinAtar/Pong-v0'")
-    assert processes[1].outcome(asked_to_stop=True) == "stopped"
-
-
-def test_the_pace_forgets_what_was_done_before() -> None:
-    now = [0.0]
-    pace = Pace(lambda: now[0])
-    resumed, fresh = job(seed=1, steps=1000), job(seed=2, steps=1000)
-    assert pace.seconds_left(1000) is None
-    pace.at(resumed, 0)
-    pace.at(resumed, 600)  # its checkpoint
-    pace.at(fresh, 10)
-    now[0] = 10.0
-    pace.at(resumed, 700)
-    pace.at(fresh, 110)
-    assert pace.per_second == pytest.approx((100 + 100) / 10)
-    assert pace.seconds_left(1000) == pytest.approx(50)
-    pace.at(fresh, 1200)
-    assert pace.done(fresh) == 1000
-    assert [duration(s) for s in (None, 40, 720, 11100)] == ["unknown", "40 s", "12 min", "3 h 05 min"]
-
-
-# ------------------------------------------------------------------------------------------------- GDI runs
-
-
-@pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """GDI runs of a second: the presets with few environments and a small network."""
-
-    def small(agent: Any, game: str, seed: int, steps: int) -> Any:
-        config = agents.gdi_config(agent, game, seed, steps)
-        return replace(
-            config,
-            env=replace(config.env, num_envs=8),
-            network=replace(config.network, hidden_units=8),
-            data=replace(config.data, batch_size_sequences=8, sequence_steps=10, replay=1, replay_span_windows=2),
-            evaluation=replace(config.evaluation, episodes=2),
-            run=replace(config.run, log_every_steps=100, checkpoint_every_steps=400),
-        )
-
-    monkeypatch.setattr(gdi_run, "gdi_config", small)
-    monkeypatch.setattr(gdi_run, "LAMBDA_EVERY_STEPS", 200)
-
-
-def quiet(steps: int) -> None:
-    pass
-
-
-@pytest.mark.usefixtures("tiny")
-def test_a_stopped_gdi_run_resumes_as_if_never_stopped(tmp_path: Path) -> None:
-    def stop_half_way(steps: int) -> None:
-        if steps > 300:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    one = job(steps=800)
-    assert worker.run_job(one, tmp_path / "never", quiet)
-    assert not worker.run_job(one, tmp_path / "stopped", stop_half_way)
-    assert not (one.folder(tmp_path / "stopped") / EVALUATIONS).exists()
-    told: list[int] = []
-    assert worker.run_job(one, tmp_path / "stopped", told.append)
-    assert told[0] > 300  # it went on, and did not begin anew
-    for name, columns in ((EVALUATIONS, EVALUATION_COLUMNS), ("lambda.csv", LAMBDA_COLUMNS)):
-        rows = [read_rows(one.folder(tmp_path / which) / name, columns) for which in ("never", "stopped")]
-        assert without_clock(rows[0]) == without_clock(rows[1])
-        assert len(rows[0]) == 4
-    assert worker.run_job(one, tmp_path / "stopped", quiet)  # what is finished stays so
-    other = job(seed=2, steps=800)
-    assert worker.run_job(other, tmp_path / "never", quiet)
-    rows = [read_rows(x.folder(tmp_path / "never") / "lambda.csv", LAMBDA_COLUMNS) for x in (one, other)]
-    assert [row["mean_epsilon"] for row in rows[0]] != [row["mean_epsilon"] for row in rows[1]]
+def test_the_records_are_made_of_a_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = plan_of(
+        {
+            "envs": ["MinAtar/Breakout-v0", "MinAtar/Freeway-v0"],
+            "presets": ["gdi-i3", "sb3-ppo"],
+            **{"seeds": "0-1", "steps": 50_000, "settings": {"scale": "minatar"}},
+        }
+    )
+    sweep, results = tmp_path / "sweep", tmp_path / "results"
+    write_whole(sweep / "plan.toml", plan_to_toml(plan))
+    first, *rest = all_jobs(plan)
+    finished_run(sweep, first)
+    assert export.main([str(sweep), "--results", str(results)]) == 0
+    assert finished_runs(results, "gdi-i3") == {("Breakout", 0)}
+    for one in rest:
+        finished_run(sweep, one)
+    assert export.main([str(sweep), "--results", str(results)]) == 0
+    assert {path.name for path in results.iterdir()} == {
+        *("gdi-i3.csv", "gdi-i3-lambda.csv", "gdi-i3.json", "ppo.csv", "ppo.json")
+    }
+    rows = read_rows(results / "ppo.csv", EVALUATION_COLUMNS)
+    assert [(row["game"], row["seed"], row["steps"], row["mean"]) for row in rows] == [
+        (game, str(seed), steps, mean)
+        for game in ("Breakout", "Freeway")
+        for seed in (0, 1)
+        for steps, mean in (("25000", "1"), ("50000", f"{2.5 + seed:g}"))
+    ]
+    assert rows[0] == {
+        **{"agent": "ppo", "game": "Breakout", "seed": "0", "steps": "25000", "mean": "1", "min": "0", "max": "9"},
+        **{"episodes": "32", "seconds": "20.0", "training_steps": "50000"},
+    }
+    lambdas = read_rows(results / "gdi-i3-lambda.csv", LAMBDA_COLUMNS)
+    assert [row["steps"] for row in lambdas[:2]] == ["21000", "44000"]
+    assert (lambdas[0]["best_epsilon"], lambdas[0]["entropy"], lambdas[0]["skipped_updates"]) == ("0.95", "1.5", "2")
+    stored = read_settings(results / "gdi-i3.json")
+    assert stored is not None
+    assert ("seed" in stored, "id" in stored["env"], stored["steps"]) == (False, False, 50_000)
+    before = {path.name: path.read_bytes() for path in results.iterdir()}
+    assert export.main([str(sweep), "--results", str(results)]) == 0
+    assert {path.name: path.read_bytes() for path in results.iterdir()} == before
+    write_settings(results / "ppo.json", {**(read_settings(results / "ppo.json") or {}), "steps": 9})
+    assert export.main([str(sweep), "--results", str(results)]) == 2
+    assert "ppo.json: steps was 9 and is now 50000" in capsys.readouterr().err
 
 
 def controller_event(**best: int) -> dict[str, Any]:
@@ -446,137 +255,25 @@ def middle(block: int) -> float:
 
 
 def test_lambda_is_taken_from_the_log() -> None:
-    found = gdi_run.controller_columns(
-        controller_event(inverse_tau_1=30, inverse_tau_2=4, epsilon=9),
-        agents.gdi_config(AGENTS["gdi-i3"], "Asterix", 1, 9),
+    found = export.controller_columns(
+        controller_event(inverse_tau_1=30, inverse_tau_2=4, epsilon=9), agents.live_config(AGENTS["gdi-i3"])
     )
     assert found["best_inverse_tau_1"] == pytest.approx(middle(30))
     assert found["best_epsilon"] == pytest.approx(0.95)
     assert found["mean_inverse_tau_1"] == pytest.approx(0.75 * middle(30) + 0.25 * middle(0))
     assert found["top_probability_epsilon"] == 0.75
-    held = gdi_run.controller_columns(
-        controller_event(inverse_tau_1=30), agents.gdi_config(AGENTS["boltzmann"], "Asterix", 1, 9)
-    )
+    held = export.controller_columns(controller_event(inverse_tau_1=30), agents.live_config(AGENTS["boltzmann"]))
     assert held["best_inverse_tau_1"] == pytest.approx(middle(30))
     assert (held["best_inverse_tau_2"], held["best_epsilon"]) == (0.0, 1.0)
     assert "top_probability_epsilon" not in held
-    fixed = gdi_run.controller_columns({}, agents.gdi_config(AGENTS["fixed"], "Asterix", 1, 9))
+    fixed = export.controller_columns({}, agents.live_config(AGENTS["fixed"]))
     assert [fixed[f"best_{axis}"] for axis in ("inverse_tau_1", "inverse_tau_2", "epsilon")] == [1.0, 0.0, 1.0]
-    assert gdi_run.controller_columns({}, agents.gdi_config(AGENTS["random"], "Asterix", 1, 9)) == {}
+    assert export.controller_columns({}, agents.live_config(AGENTS["random"])) == {}
 
 
 def test_the_log_is_thinned_but_keeps_its_end() -> None:
     lines = [{"steps": steps} for steps in (10, 21, 30, 39, 44, 50)]
-    assert [line["steps"] for line in gdi_run.subsample(lines, 20)] == [21, 44, 50]
-
-
-# ------------------------------------------------------------------------------------------------- the peers
-
-
-def peer(name: str, seed: int, steps: int = 2048) -> Any:
-    from benchmarks.minatar_sweep.peers import train_peer
-
-    return train_peer(name, "MinAtar/Breakout-v0", seed, steps, quiet)
-
-
-def flat(found: Any) -> list[tuple[int, list[float]]]:
-    return [(evaluation.steps, evaluation.returns.tolist()) for evaluation in found]
-
-
-@pytest.fixture
-def small_ppo(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(peer_settings.ENVS, "ppo", 8)
-    monkeypatch.setitem(peer_settings.PPO, "batch_size", 64)
-
-
-@pytest.mark.usefixtures("small_ppo")
-def test_a_peer_honours_its_seed_and_is_not_changed_by_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks.minatar_sweep import peers
-
-    found = flat(peer("ppo", 1, 400))
-    assert [steps for steps, _ in found] == [104, 200, 304, 512]
-    assert all(len(returns) == 32 for _, returns in found)
-    assert flat(peer("ppo", 1, 400)) == found
-    assert flat(peer("ppo", 2, 400)) != found
-    with monkeypatch.context() as patch:
-        patch.setattr(peers, "evaluate_every_steps", lambda steps: steps)
-        assert flat(peer("ppo", 1, 400)) == found[-1:]
-    # Training, not only evaluation, depends on the seed.
-    monkeypatch.setattr(peers, "child_seed", lambda seed, *name: child_seed(7 if "evaluation" in name else seed, *name))
-    assert flat(peer("ppo", 1, 400))[-1] != flat(peer("ppo", 2, 400))[-1]
-
-
-@pytest.mark.usefixtures("small_ppo")
-def test_a_peer_leaves_nothing_in_the_temporary_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    peer("ppo", 1, 400)
-    assert not list(tmp_path.iterdir())
-
-
-def test_an_evaluation_plays_one_episode_in_each_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks.minatar_sweep import peers
-
-    class Rewarding:
-        """Environment i ends with its step i + 2, begins again, and gives a reward of 1 at every step."""
-
-        clock = 0
-
-        def reset(self, seed: int) -> Any:
-            return np.zeros((3, 10, 10, 4), bool)
-
-        def step(self, action: Any) -> Any:
-            self.clock += 1
-            ends = np.array([self.clock == i + 2 for i in range(3)])
-            return np.zeros((3, 10, 10, 4), bool), np.ones(3, np.float32), ends & [True, False, True], ends
-
-        def close(self) -> None:
-            pass
-
-    monkeypatch.setattr(peers, "make_env", lambda config: Rewarding())
-    found = peers.play("MinAtar/Breakout-v0", lambda obs, generator: obs[:, 0, 0, 0].long(), 3, 1)
-    assert found.tolist() == [2, 3, 4]
-
-
-def test_dqn_learns_from_transitions_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(peer_settings.DQN, "learning_starts", 100)
-    found = flat(peer("dqn", 1, 400))
-    assert [steps for steps, _ in found] == [100, 200, 300, 400]
-
-
-def test_a_game_for_the_peers_counts_no_reset_as_a_step() -> None:
-    from benchmarks.minatar_sweep.peers import SingleGameEnv
-
-    from gdi.config import EnvConfig
-    from gdi.envs import make_env
-
-    ours, theirs = make_env(EnvConfig("MinAtar/Breakout-v0", num_envs=1)), SingleGameEnv("MinAtar/Breakout-v0")
-    obs, (seen, _) = ours.reset(5), theirs.reset(seed=5)
-    rng = np.random.default_rng(0)
-    ends = 0
-    for _ in range(300):
-        action = rng.integers(6)
-        step = ours.step(np.array([action]))
-        seen, reward, terminated, truncated, _ = theirs.step(action)
-        assert (reward, terminated, truncated) == (step.reward[0], step.terminated[0], step.truncated[0])
-        if terminated or truncated:
-            ends += 1
-            step = ours.step(np.array([0]))  # the reset, which is a step for us
-            seen, _ = theirs.reset()
-        obs = step.obs
-        assert (seen == obs[0].transpose(2, 0, 1)).all()
-        assert theirs.observation_space.contains(seen)
-    assert ends > 3
-
-
-def test_peers_have_gdis_torso() -> None:
-    from benchmarks.minatar_sweep.peers import SingleGameEnv, Torso
-
-    game = SingleGameEnv("MinAtar/Seaquest-v0")
-    channels, height, width = game.observation_space.shape
-    ours = make_torso("minatar", (height, width, channels), peer_settings.HIDDEN_UNITS)
-    theirs = Torso(game.observation_space)
-    assert sorted(p.shape for p in ours.parameters()) == sorted(p.shape for p in theirs.parameters())
-    assert agents.gdi_config(AGENTS["gdi-i3"], "Seaquest", 1, 1).network.hidden_units == peer_settings.HIDDEN_UNITS
+    assert [line["steps"] for line in export.subsample(lines, 20)] == [21, 44, 50]
 
 
 # ------------------------------------------------------------------------------------------------- the statistics

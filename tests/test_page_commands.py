@@ -11,8 +11,10 @@ import pytest
 
 from gdi.cli import bench
 from gdi.cli.main import COMMANDS, main
+from gdi.cli.sweep_request import make_parser, parse_request
 from gdi.cli.train import parse, parse_shown
 from gdi.errors import UserError
+from gdi.sweep.jobs import check_plan
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -46,8 +48,28 @@ def check(words: list[str], here: Path) -> None:
         parse_shown(rest)
     elif command == "train":
         parse(rest)
+    elif command == "sweep":
+        check_sweep(rest, here)
     elif command == "bench":
         parse(bench.make_parser().parse_known_args(rest)[1], bench.PROG)
+
+
+def check_sweep(words: list[str], here: Path) -> None:
+    """Parse a command of gdi sweep. Folders that it names hold a sweep, and plan files are those of its page."""
+    example = re.search(r"^```toml\n(envs.*?)^```", (ROOT / "docs" / "sweep.md").read_text(), re.S | re.M)
+    assert example is not None
+    if words[0] == "status":
+        return
+    for word in words:
+        if word.endswith("plan.toml"):
+            (here / word).write_text(example[1], encoding="utf-8")
+        elif word.endswith(".toml"):
+            (here / word).parent.mkdir(exist_ok=True)
+            (here / word).write_text((ROOT / word).read_text(encoding="utf-8"), encoding="utf-8")
+    if words[0].startswith("runs/"):
+        (here / words[0]).mkdir(parents=True, exist_ok=True)
+        (here / words[0] / "plan.toml").write_text(example[1], encoding="utf-8")
+    check_plan(parse_request(make_parser().parse_args(words)).plan)
 
 
 def test_every_command_of_a_page_is_accepted_as_printed(

@@ -13,7 +13,7 @@ from gdi.envs.base import EnvSpec
 from gdi.errors import UserError
 from gdi.presets import make_config
 from gdi.runtime import factories as making
-from gdi.runtime import memory_plan as planning
+from gdi.runtime import machine
 from gdi.runtime.local import build
 from gdi.runtime.memory_plan import GIB, MemoryPlan, check_fits, plan_memory, saved_bytes_per_step
 from helpers import change, make_network, tiny_config
@@ -64,7 +64,7 @@ def test_saved_bytes_are_those_of_the_layers(precision: str, number_bytes: int) 
 
 def test_what_does_not_fit_is_refused_in_one_line_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    real = planning.available_memory_bytes()
+    real = machine.available_memory_bytes()
     assert real is None or real > 1 << 28
     original = making.make_env
 

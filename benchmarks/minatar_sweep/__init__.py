@@ -1,12 +1,11 @@
-"""GDI compared with PPO and DQN on MinAtar, and the paper's ablation at a small scale.
+"""The MinAtar benchmark: its committed records, and the tables and figures that are made of them.
 
-    python -m benchmarks.minatar_sweep --quick                  # 2 games, 2 seeds, 200k steps
-    python -m benchmarks.minatar_sweep                          # the full sweep, or the rest of it
-    python -m benchmarks.minatar_sweep.analysis                 # tables and figures from the CSV files
+    gdi sweep benchmarks/minatar.toml                                                        # the runs, in runs/minatar
+    python -m benchmarks.minatar_sweep.export runs/minatar --results runs/minatar/results    # its CSV files
+    python -m benchmarks.minatar_sweep.analysis                                              # tables and figures
 
-Read the modules in this order: ``agents`` (the agents and their settings), ``jobs`` (one run), ``gdi_run`` and
-``peers`` (how one trains), ``records`` (the CSV files), ``sweep`` (all runs over the cores), ``stats`` (the
-statistics), ``tables`` and ``figures``.
+Read the modules in this order: ``agents`` (whom it compares), ``records`` (the CSV files), ``export`` (from a sweep to
+them), ``stats`` (the statistics), ``tables`` and ``figures``.
 
 The folder is not called ``minatar``, because next to the scripts of ``benchmarks/`` it would hide the games' package.
 """

@@ -7,19 +7,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.minatar_sweep.agents import AGENTS, GAMES, Agent, gdi_config
+from benchmarks.minatar_sweep.agents import AGENTS, live_config
 from benchmarks.minatar_sweep.claims import CLAIMS
 from benchmarks.minatar_sweep.stats import normalizer
 from benchmarks.minatar_sweep.tables import agents_in, games_in, label, number, section, steps_text, table
-from gdi.config import Config
 from gdi.index_space import make_index_space
 from gdi.scores import metrics
 from gdi.scores.runs import Comparison, Run, compare, estimate, score_matrix
 from gdi.theory.live import classify_config, controller_learns, varying_axes
-
-
-def live_config(agent: Agent) -> Config:
-    return gdi_config(agent, GAMES[0], seed=1, steps=1)
 
 
 def settings(runs: Sequence[Run]) -> str:

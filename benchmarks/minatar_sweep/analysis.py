@@ -32,7 +32,7 @@ def read_results(results: Path) -> tuple[list[Run], list[Row]]:
         lambdas += read_rows(chosen, LAMBDA_COLUMNS)
     if not rows:
         raise UserError(
-            f"{results} has no results yet: run python -m benchmarks.minatar_sweep first, or pass --results."
+            f"{results} has no results yet: run python -m benchmarks.minatar_sweep.export first, or pass --results."
         )
     return make_runs(rows), lambdas
 

@@ -53,6 +53,7 @@ OPTIONS = {
     "scores": ("--against", "--common", "--show", "--reference", "--frames", "--replicates", "--confidence", "--seed"),
     "report": ("--output", "--format", "--baseline", "--tsne"),
     "watch": ("--web", "--port"),
+    "sweep": ("--env", "--presets", "--seeds", "--steps", "--minutes", "--retry", "--backend"),
     "theory": ("--figures", "--seed", "--trials"),
     "algorithms": ("--json",),
     "play": ("--seed", "--protocol", "--video"),

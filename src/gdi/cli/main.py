@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "presets": ("gdi.cli.presets", "list the presets and scales, or the settings of one preset"),
     "watch": ("gdi.cli.watch", "follow a run while it trains, in the terminal or in a browser"),
     "report": ("gdi.cli.report", "write one page about a run, or about many"),
+    "sweep": ("gdi.cli.sweep", "train many presets on many environments and seeds, and compare them"),
     "scores": ("gdi.cli.scores", "compare Atari scores with humans, world records and published agents"),
     "theory": ("gdi.cli.theory", "test the paper's theorems on random instances and search for counterexamples"),
     "algorithms": ("gdi.cli.algorithms", "derive the paper's taxonomy (GDI-I^n, GDI-H^n) of known algorithms"),

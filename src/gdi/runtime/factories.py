@@ -27,8 +27,9 @@ from gdi.index_space import make_index_space
 from gdi.learner import Learner
 from gdi.learner.group import LearnerGroup
 from gdi.networks import make_network
+from gdi.runtime.machine import available_memory_bytes
 from gdi.runtime.malloc import keep_freed_memory
-from gdi.runtime.memory_plan import MemoryPlan, available_memory_bytes, check_fits, plan_memory
+from gdi.runtime.memory_plan import MemoryPlan, check_fits, plan_memory
 from gdi.runtime.states import STAGES
 from gdi.seeds import child_seed
 

@@ -6,9 +6,7 @@ The plan is computed from the config and one measured number: what the real netw
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -148,21 +146,6 @@ def _saved_bytes(network: AgentNetwork, spec: EnvSpec, num_components: int, step
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         network(seen, network.initial_state(1))
     return sum(kept.values())
-
-
-def available_memory_bytes() -> int | None:
-    """Return the memory of this machine or container, or None if it is unknown."""
-    limits = []
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            text = Path(path).read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            limits.append(int(text))
-    return min(limits) if limits else None
 
 
 def check_fits(plan: MemoryPlan, available_bytes: int | None) -> None:

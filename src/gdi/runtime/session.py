@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from gdi.runtime.lock import RunLock
 from gdi.runtime.run import Run, System
 from gdi.runtime.run_log import RunLog
 from gdi.runtime.states import StateRecorder
+from gdi.runtime.stopping import Stop, stop_on_signal
 
 # A process may be lost this often before the next checkpoint.
 MAX_LOSSES_PER_CHECKPOINT = 3
@@ -52,44 +51,6 @@ class TrainResult:
             "finished": self.finished,
             "evaluation": report_of(self.evaluation) if self.evaluation else None,
         }
-
-
-class Stop:
-    """A request to save and stop, by the number of the signal that made it."""
-
-    signal: int | None = None
-
-    def __call__(self) -> bool:
-        return self.signal is not None
-
-
-@contextmanager
-def stop_on_signal() -> Iterator[Stop]:
-    """Yield a check for SIGINT or SIGTERM, which make the run save and stop.
-
-    A second signal, of either kind, acts as it did before, which usually ends the process at once.
-    """
-    stop = Stop()
-    if threading.current_thread() is not threading.main_thread():
-        # Only the main thread receives signals. In any other thread, stopping is up to the caller.
-        yield stop
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def ask(number: int, frame: Any) -> None:
-        stop.signal = number
-        restore()
-
-    for number in before:
-        signal.signal(number, ask)
-    try:
-        yield stop
-    finally:
-        restore()
 
 
 class Session:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 
-from benchmarks.minatar_sweep.jobs import Job
+from gdi.sweep.jobs import Job
 
 PLAIN_EVERY_SECONDS = 30.0
 
@@ -51,13 +51,13 @@ def duration(seconds: float | None) -> str:
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60:02d} min"
 
 
 class Display:
     """A display of a sweep of ``jobs``; ``before`` counts those done in earlier sessions."""
 
-    def __init__(self, jobs: list[Job], before: int, console: Console) -> None:
+    def __init__(self, jobs: Sequence[Job], before: int, console: Console) -> None:
         self._jobs, self._before, self._console = jobs, before, console
         self._total = sum(job.steps for job in jobs)
         self._pace = Pace()
@@ -71,7 +71,7 @@ class Display:
             console=console,
             disable=not console.is_terminal,
         )
-        self._all = self._progress.add_task("all runs", total=self._total, note="")
+        self._all = self._progress.add_task("all jobs", total=self._total, note="")
         self._tasks: dict[Job, TaskID] = {}
 
     def __enter__(self) -> Display:
@@ -88,18 +88,19 @@ class Display:
         self._show(job)
 
     def ended(self, job: Job, outcome: str) -> None:
-        if outcome == "finished":
+        if outcome in ("finished", "diverged"):
             self._finished += 1
             self._pace.at(job, job.steps)
-        self._show(job)
-        self._progress.remove_task(self._tasks.pop(job))
+        if job in self._tasks:
+            self._show(job)
+            self._progress.remove_task(self._tasks.pop(job))
         self._console.print(f"{job}: {outcome}", markup=False, highlight=False, soft_wrap=True)
 
     def _show(self, job: Job) -> None:
         done = sum(self._pace.done(job) for job in self._jobs)
         left = duration(self._pace.seconds_left(self._total - done))
-        runs = f"{self._before + self._finished} of {self._before + len(self._jobs)} runs"
-        note = f"{runs}, {self._pace.per_second:,.0f} steps/s, {left} left"
+        jobs = f"{self._before + self._finished} of {self._before + len(self._jobs)} jobs"
+        note = f"{jobs}, {self._pace.per_second:,.0f} steps/s, {left} left"
         self._progress.update(self._tasks[job], completed=self._pace.done(job))
         self._progress.update(self._all, completed=done, note=note)
         if not self._console.is_terminal and time.monotonic() - self._last_plain > PLAIN_EVERY_SECONDS:

@@ -1,0 +1,74 @@
+"""SIGKILL of drivers and workers at random moments: no row is lost or doubled, and no job is trained twice.
+
+GDI_KILLS=100 python -m pytest tests/test_sweep_kills.py
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from sweep_runs import (
+    DriverProcess,
+    check_whole,
+    kill,
+    logged_lines,
+    rows,
+    wait_for_workers,
+    wait_until,
+    workers,
+    write_plan,
+)
+
+KILLS = int(os.environ.get("GDI_KILLS", "6"))
+WAYS = ("driver", "workers", "both")
+# Kills of one sweep, before it may finish.
+KILLS_PER_SWEEP = 2
+STEPS = 4000
+
+pytestmark = pytest.mark.kill
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    code, out, err = DriverProcess(str(write_plan(folder, STEPS)), "--out", str(folder / "sweep"), "-j", "2").end()
+    assert code == 0, out + err
+    return folder / "sweep"
+
+
+def check_partial(sweep: Path, whole: Path) -> None:
+    """Check that what a killed sweep has published so far is true."""
+    if (sweep / "results.csv").exists():
+        expected, found = rows(whole / "results.csv"), rows(sweep / "results.csv")
+        assert all(row in expected for row in found)
+        assert len({tuple(row.values()) for row in found}) == len(found)
+
+
+@pytest.mark.parametrize("number", range(-(-KILLS // KILLS_PER_SWEEP)))
+def test_a_killed_sweep_finishes_as_if_never_killed(number: int, whole: Path, tmp_path: Path) -> None:
+    rng = random.Random(number)
+    sweep = tmp_path / "sweep"
+    words = [str(write_plan(tmp_path, STEPS)), "--out", str(sweep), "-j", "2", "--retry", "9"]
+    for turn in range(KILLS_PER_SWEEP):
+        driver = DriverProcess(*words)
+        wait_for_workers(sweep, driver)
+        lines = int(logged_lines(whole) * rng.uniform(0.9 * turn, 0.9 * (turn + 1)) / KILLS_PER_SWEEP)
+        wait_until(lambda lines=lines: logged_lines(sweep) >= lines, f"{lines} lines")
+        time.sleep(rng.uniform(0.0, 0.2))
+        way = WAYS[(number + turn) % len(WAYS)]
+        kill([*workers(sweep)] * (way != "driver") + [driver.pid] * (way != "workers"))
+        if way != "workers":
+            driver.end()
+            check_partial(sweep, whole)
+        else:
+            time.sleep(rng.uniform(0.0, 1.0))
+            kill([driver.pid])
+            driver.end()
+    code, out, err = DriverProcess(*words).end()
+    assert code == 0, out + err
+    check_whole(sweep, whole)
