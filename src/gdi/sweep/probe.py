@@ -84,7 +84,10 @@ def try_jobs(jobs: Sequence[Job], timed: Callable[[Job], bool], at_once: int) ->
 
 def work(job: Job, timed: bool, log: Path, pipe: Connection) -> None:
     """Try a job, as the whole work of a process, and send what was found."""
-    write_to(log)
+    try:
+        write_to(log)
+    except FileNotFoundError:  # Ctrl-C ended the sweep, which removed its folder, while this process started
+        return
     try:
         if job.is_peer:
             from gdi.sweep.peers import try_peer
