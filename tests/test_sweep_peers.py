@@ -253,6 +253,15 @@ def test_a_peer_that_diverges_is_a_result(tmp_path: Path) -> None:
     assert 0 < status.steps < 20_000
 
 
+def test_a_q_learner_that_diverges_ends_early(tmp_path: Path) -> None:
+    """The library goes on with a network of NaN, and plays the first action."""
+    job = peer("sb3-dqn", 1, 5000, "CartPole-v1", sb3__learning_rate=1e30, sb3__train_freq=1)
+    run_job(job, job.folder(tmp_path), quiet)
+    status = StatusReader(tmp_path).read(job)
+    assert status.word == "diverged"
+    assert 0 < status.steps < 1000
+
+
 def test_a_trial_of_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = try_peer(peer("sb3-dqn", 1, 10**6), 0.5)
