@@ -170,6 +170,18 @@ def test_a_claim_of_a_dead_process_is_free_at_once(tmp_path: Path) -> None:
     assert claims.acquire("job") is not None
 
 
+def test_a_worker_whose_claim_is_lost_ends_at_once(tmp_path: Path) -> None:
+    claim = acquired(Claims(tmp_path), "job")
+    (tmp_path / "job.2").touch()
+    code = (
+        "import sys; from pathlib import Path; from gdi.sweep.claim import Claim\n"
+        "from gdi.sweep.worker import keep_claim\n"
+        "keep_claim(Claim(Path(sys.argv[1]), sys.argv[2]))"
+    )
+    command = [sys.executable, "-c", code, str(claim.path), claim.token]
+    assert subprocess.run(command, timeout=120).returncode == -signal.SIGKILL
+
+
 def test_a_claim_lives_as_long_as_one_of_its_processes(tmp_path: Path) -> None:
     claims = Claims(tmp_path)
     held = acquired(claims, "job")

@@ -86,12 +86,14 @@ def test_workers_of_a_dead_driver_save_and_end(tmp_path: Path, whole: Path) -> N
     sweep = tmp_path / "sweep"
     driver = DriverProcess(*words(tmp_path))
     wait_for_workers(sweep, driver, 2)
-    wait_until(lambda: logged_lines(sweep) > 2, "lines")
+    wait_until(lambda: len([log for log in sweep.glob("runs/*/*/*/metrics.jsonl") if log.stat().st_size]) == 2, "lines")
     kill([driver.pid])
     driver.end()
     wait_until(lambda: not workers(sweep), "the end of the workers")
     folder = SweepFolder(sweep)
-    assert sum(folder.status(job).is_result for job in folder.jobs()) < 4, "they went on without a driver"
+    assert not any(folder.status(job).is_result for job in folder.jobs()), "they went on without a driver"
+    ends = [path.read_text() for path in (sweep / "logs").glob("*.log")]
+    assert all(text.endswith(": stopped\n") for text in ends), ends
     code, out, err = DriverProcess(str(sweep)).end()
     assert code == 0, out + err
     check_whole(sweep, whole)
