@@ -66,6 +66,7 @@ def campaign(record: Record, options: argparse.Namespace, work: Path) -> None:
     """Make trials of all parts in turn until all are made, or until the time is over."""
     deadline = time.monotonic() + 60 * options.minutes
     parts = available(options.parts, work)
+    attempts = 0  # on a fast machine a run may end before it is killed, and must be tried at other moments
     while parts and time.monotonic() < deadline:
         # The part that is furthest behind its share comes next.
         def share(part: str) -> float:
@@ -78,7 +79,10 @@ def campaign(record: Record, options: argparse.Namespace, work: Path) -> None:
         trials, name, _ = PARTS[part]
         number = record.count(name)
         shutil.rmtree(work / "victim", ignore_errors=True)
-        for trial in trials(number, random.Random(child_seed(options.seed, part, number)), work):
+        rng = random.Random(child_seed(options.seed, part, number, attempts))
+        attempts += 1
+        for trial in trials(number, rng, work):
+            attempts = 0
             record.add(trial)
             if trial.outcome != "survived":
                 print(f"{trial.part} {trial.number}: {trial.outcome}: {trial.detail}", flush=True)

@@ -50,7 +50,7 @@ def train(config: Config, folder: Path) -> int:
 
 def strike(child: Child, folder: Path, rng: random.Random) -> str:
     """Kill the child at a random moment, or while it writes a checkpoint; return when, or nothing if it ended first."""
-    deadline = time.monotonic() + rng.uniform(0.02, 2.5)
+    deadline = time.monotonic() + rng.uniform(0.02, 1.5)
     writing = rng.random() < 0.4
     while time.monotonic() < deadline:
         if child.has_ended():
