@@ -147,7 +147,7 @@ def test_each_auxiliary_scale_weighs_its_own_task(task: str) -> None:
 
 def test_the_core_sees_the_previous_reward_shaped_and_scaled() -> None:
     """A log-shaped agent must not tell a reward r from another that has the same shaped value; a raw one would."""
-    config = with_lstm(tiny_config("Toy/Chain-v0"))
+    config = with_lstm(tiny_config("Toy/Chain-v0", reward_shapes=("log",), reward_scales=(0.15,)))
     network = make_network(config, (3,), A, 0)
     seen: list[torch.Tensor] = []
     core = network.encoders[0].core

@@ -24,7 +24,7 @@ from sweep_runs import (
     write_plan,
 )
 
-KILLS = int(os.environ.get("GDI_KILLS", "6"))
+KILLS = int(os.environ.get("GDI_KILLS", "2"))
 WAYS = ("driver", "workers", "both")
 # Kills of one sweep, before it may finish.
 KILLS_PER_SWEEP = 2
