@@ -476,9 +476,15 @@ def test_a_second_signal_of_either_kind_acts_as_before(first: signal.Signals, se
 def test_ctrl_c_ends_a_loop_of_the_shell(tmp_path: Path) -> None:
     words = " ".join([sys.executable, "-m", "gdi", "train", *SMALL, "--steps=2000000", "--json"])
     script = f'for s in 0 1 2; do {words} --seed $s --run-dir "{tmp_path}/$s"; done'
-    # The terminal sends Ctrl-C to the whole group of processes.
+    # The terminal sends Ctrl-C to the whole group of processes. If the tests run in the background of a shell, they
+    # ignore it, and so would this shell.
     shell = subprocess.Popen(
-        ["bash", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        ["bash", "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         while not list(tmp_path.glob("0/checkpoints/step-*")):
