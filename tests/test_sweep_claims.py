@@ -17,6 +17,7 @@ from gdi.errors import StorageError
 from gdi.sweep import claim as module
 from gdi.sweep import holder as holders
 from gdi.sweep.claim import KEPT_GENERATIONS, Claim, Claims, newest_generations
+from gdi.sweep.files import remove_parts, write_whole
 from gdi.sweep.holder import Holder, is_dead, machine
 
 ROUNDS, RACERS = 300, 3
@@ -236,3 +237,22 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "claims").write_text("a file")
     with pytest.raises(StorageError, match="cannot be written"):
         Claims(tmp_path / "claims").acquire("job")
+
+
+def killed_while_writing(path: Path) -> None:
+    os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+    write_whole(path, "lost")
+
+
+def test_unfinished_files_of_the_dead_are_removed_and_those_of_the_living_stay(tmp_path: Path) -> None:
+    process = multiprocessing.get_context("fork").Process(target=killed_while_writing, args=(tmp_path / "results.csv",))
+    process.start()
+    process.join()
+    assert len(list(tmp_path.glob(".results.csv.*.part"))) == 1
+    others = Holder("another machine", os.getpid(), Holder.me().began)
+    living = [tmp_path / f".results.csv.{holder.label}.00.part" for holder in (Holder.me(), others)]
+    users = tmp_path / ".mine.part"
+    for path in (*living, users):
+        path.touch()
+    remove_parts(tmp_path)
+    assert {*tmp_path.iterdir()} == {*living, users}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gdi.runtime.storage import storage_error
+from gdi.sweep.holder import Holder, is_label_of_dead
 
 PLAN, RESULTS, EVALUATIONS, SCORES, FAILURES = (
     "plan.toml",
@@ -27,7 +28,7 @@ Row = dict[str, str]
 
 def write_whole(path: Path, text: str) -> None:
     """Replace a file at once. Processes that write it at the same time do not meet; a full disk changes nothing."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    part = path.with_name(f".{path.name}.{Holder.me().label}.{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -40,6 +41,14 @@ def write_whole(path: Path, text: str) -> None:
             part.unlink(missing_ok=True)
     except OSError as error:
         raise storage_error(path.parent, error) from None
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove the unfinished files of processes that were killed while they wrote into the folder."""
+    for part in folder.glob(".*.part"):
+        _, label, *_ = part.name.rsplit(".", 3)
+        if is_label_of_dead(label):
+            part.unlink(missing_ok=True)
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:

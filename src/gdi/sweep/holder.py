@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 from contextlib import suppress
@@ -27,6 +28,11 @@ class Holder:
         """Return a process of this machine."""
         return cls(machine(), pid, _began(pid) or "")
 
+    @property
+    def label(self) -> str:
+        """A name of this process that may be part of a file's name."""
+        return f"{_machine_digest(self.host)}-{self.pid}-{self.began}"
+
 
 @lru_cache(maxsize=1)
 def machine() -> str:
@@ -45,6 +51,19 @@ def machine() -> str:
 def is_dead(holder: Holder) -> bool:
     """Return True if the process is known to be dead. Nothing is known about those of other machines."""
     return holder.host == machine() and _began(holder.pid) != holder.began
+
+
+def is_label_of_dead(label: str) -> bool:
+    """Return True if the label is of a process of this machine that has ended."""
+    digest, _, process = label.partition("-")
+    number, _, began = process.partition("-")
+    if digest != _machine_digest(machine()) or not number.isdecimal():
+        return False
+    return is_dead(Holder(machine(), int(number), began))
+
+
+def _machine_digest(host: str) -> str:
+    return hashlib.sha256(host.encode()).hexdigest()[:8]
 
 
 def _began(pid: int) -> str | None:

@@ -27,6 +27,7 @@ from gdi.sweep.files import (
     SCORES,
     Row,
     read_json,
+    remove_parts,
     write_csv,
     write_whole,
 )
@@ -86,6 +87,8 @@ class SweepFolder:
         """Make the CSV files from the run folders as they are now."""
         claim = self._lock()
         try:
+            remove_parts(self.path)
+            remove_parts(self.path / FAILED)
             jobs = in_order(self.plan())
             found = [(job, self.status(job)) for job in jobs]
             for job, status in found:
