@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 # Every install uses the pins. torch comes first, so that no other package pulls in another build of it.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# The tests start more than a hundred processes. Without stored bytecode each of them would compile the package again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help setup demo gallery test test-fast faults lint typecheck bench bench-atari bench-minatar bench-minatar-quick bench-ray clean
 
 help:

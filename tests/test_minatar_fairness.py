@@ -1,11 +1,12 @@
-"""The choices behind one number over all games: what the IQM trims, divisors, and seeds as blocks."""
+"""What one number over runs hides: what the IQM trims, divisors, seeds as blocks, and preferences that cancel."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.minatar_sweep import fairness
+from benchmarks.minatar_sweep import fairness, preferences
 from benchmarks.minatar_sweep.agents import GAMES
+from benchmarks.minatar_sweep.records import LAMBDA_COLUMNS, Row
 
 from gdi.scores import metrics
 from gdi.scores.runs import Run, estimate
@@ -61,3 +62,26 @@ def test_every_agent_has_a_row_and_a_missing_peer_is_said() -> None:
     assert fairness.choices(runs).count("\n| ") == 2 + 3
     assert "1.00 | 1.00 | 1.00 | 1.00 | 1.00" in fairness.choices(runs)
     assert "need a score above 0" in fairness.choices([one for one in runs if one.agent != "ppo"])
+
+
+def proposals(seed: int, *means: float, top: str = "0.25") -> list[Row]:
+    """Log lines from 100,000 steps on, of which the first is too early."""
+    row = dict.fromkeys(LAMBDA_COLUMNS, "") | {"agent": "gdi-i3", "game": "Asterix", "seed": str(seed)}
+    values = {"top_probability_epsilon": top}
+    return [
+        {**row, **values, "steps": str(100_000 * (i + 1)), "mean_epsilon": str(mean)} for i, mean in enumerate(means)
+    ]
+
+
+def test_opposite_preferences_of_runs_are_counted_and_do_not_cancel() -> None:
+    rows = [
+        *proposals(2, 0.9, 0.1, 0.2, 0.3, 0.6),  # three of four lines are small
+        *proposals(0, 0.1, 0.9, 0.8, 0.7, 0.8),
+        *proposals(1, 0.1, 0.2, 0.8, 0.2, 0.8, top="0.4"),
+    ]
+    text = preferences.epsilon(rows)
+    assert "| GDI-I3 | Asterix | 0.80, 0.50, 0.30 | 1 of 3 | 1 of 3 | 1 of 3 | 0.43 | 0.30 |" in text
+
+
+def test_agents_that_hold_epsilon_have_no_line() -> None:
+    assert "|" not in preferences.epsilon(proposals(0, 1.0, 1.0, 1.0, top=""))

@@ -34,6 +34,7 @@ AGENTS = {
     agent.name: agent
     for agent in (
         Agent("gdi-i3", "GDI-I3", 5, "gdi-i3"),
+        Agent("gdi-i3-q10", "GDI-I3, Q-loss weight 10", 5, "gdi-i3+q10"),
         Agent("gdi-h3", "GDI-H3", 5, "gdi-h3"),
         Agent("fixed", "Fix Selection", 3, "fixed"),
         Agent("fixed-unscaled", "Fix Selection, reward factor 1", 3, "fixed+unscaled"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.minatar_sweep import ablation, fairness, tables
+from benchmarks.minatar_sweep import ablation, fairness, preferences, tables
 from benchmarks.minatar_sweep.agents import AGENTS
 from benchmarks.minatar_sweep.records import EVALUATION_COLUMNS, LAMBDA_COLUMNS, Row, files_of, read_rows
 from benchmarks.minatar_sweep.stats import make_runs
@@ -54,6 +54,7 @@ def page(runs: list[Run], lambdas: list[Row]) -> str:
         ablation.claims(runs),
         tables.efficiency(runs),
         tables.health(lambdas),
+        preferences.epsilon(lambdas),
         tables.coverage(runs),
     ]
     return "\n\n".join(parts) + "\n"

@@ -22,11 +22,13 @@ ABLATIONS = {
     "boltzmann": CAPACITY,
     "epsilon-greedy": CAPACITY,
 }
-GDI = ("gdi-i3", "gdi-h3")
+GDI = ("gdi-i3", "gdi-i3-q10", "gdi-h3")
+# GDI-I3 with the settings of the ablations and of GDI-H3.
+PARENT = "gdi-i3-q10"
 
 # These claims come from the section "Ablation Study" and the tables of results.
 CLAIMS = (
-    Claim("gdi-h3", "gdi-i3", "two families of variables are better than one"),
-    *(Claim(agent, ablation, what) for agent in GDI for ablation, what in ABLATIONS.items()),
+    Claim("gdi-h3", PARENT, "two families of variables are better than one"),
+    *(Claim(agent, ablation, what) for agent in (PARENT, "gdi-h3") for ablation, what in ABLATIONS.items()),
     *(Claim(agent, peer, ABOVE_PEERS) for agent in GDI for peer in ("ppo", "dqn")),
 )

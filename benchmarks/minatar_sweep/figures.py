@@ -19,6 +19,7 @@ from gdi.types import Array
 
 STYLES = {
     "gdi-i3": Style(ORANGE, GDI),
+    "gdi-i3-q10": Style(ORANGE, ABLATION),
     "gdi-h3": Style(VERMILION, GDI),
     "fixed": Style(GRAY, ABLATION),
     "fixed-unscaled": Style(BLACK, ABLATION),

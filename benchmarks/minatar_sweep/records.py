@@ -119,11 +119,6 @@ def files_of(results: Path, agent: str) -> tuple[Path, Path, Path]:
     return results / f"{agent}.csv", results / f"{agent}-lambda.csv", results / f"{agent}.json"
 
 
-def finished_runs(results: Path, agent: str) -> set[tuple[str, int]]:
-    """Return (game, seed) of the runs in an agent's CSV file."""
-    return {run_of(row) for row in read_rows(files_of(results, agent)[0], EVALUATION_COLUMNS)}
-
-
 def shared_settings(settings: Settings) -> Settings:
     """Return the settings without game and seed, which all runs of an agent share."""
     env = {name: value for name, value in settings["env"].items() if name != "id"}

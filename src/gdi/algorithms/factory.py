@@ -12,13 +12,15 @@ from gdi.config import Config, DQNConfig, GDIConfig, IMPALAConfig, PPOConfig
 
 def make_algorithm(config: Config) -> Algorithm:
     learner = config.learner
+    build = getattr(learner, "build", None)
+    if build is not None:  # first, because a user's class may be a subclass of one of ours
+        own: Algorithm = build(config)
+        return own
     if isinstance(learner, GDIConfig):
         return GDI(learner)
     if isinstance(learner, DQNConfig):
         return DQN(learner)
     if isinstance(learner, PPOConfig):
         return PPO(learner, by_transition=config.data.slice_steps == 1)
-    if isinstance(learner, IMPALAConfig):
-        return IMPALA(learner)
-    own: Algorithm = learner.build(config)
-    return own
+    assert isinstance(learner, IMPALAConfig)
+    return IMPALA(learner)

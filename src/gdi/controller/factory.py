@@ -34,6 +34,10 @@ def make_controller(config: Config, num_envs: int | None = None) -> Controller:
 
 def _make_one(config: Config, space: IndexSpace, rng: np.random.Generator) -> Controller:
     kind = config.controller
+    build = getattr(kind, "build", None)
+    if build is not None:  # first, because a user's class may be a subclass of one of ours
+        own: Controller = build(space, rng)
+        return own
     if isinstance(kind, ScheduleConfig):
         return ScheduledController(space, kind)
     if isinstance(kind, FixedConfig) or space.degrees_of_freedom == 0:
@@ -42,7 +46,5 @@ def _make_one(config: Config, space: IndexSpace, rng: np.random.Generator) -> Co
         return UniformController(space, rng)
     if isinstance(kind, MultiplicativeWeightsConfig):
         return MultiplicativeWeights(space, kind.step_size, rng)
-    if isinstance(kind, TileBanditConfig):
-        return BanditEnsemble(space, kind, rng)
-    own: Controller = kind.build(space, rng)
-    return own
+    assert isinstance(kind, TileBanditConfig)
+    return BanditEnsemble(space, kind, rng)

@@ -38,7 +38,10 @@ LEARNERS = {
     "atari-cpu": replace(SMALL_LEARNER, reward_scales=(0.5,), v_loss_scale=5.0, c_bar=0.9),
     # These values come from the tuning runs of docs/results/notebook/minatar.md. ρ̄ = ½ halves V's errors and the policy
     # gradient, and the loss scales make up for that. Likely and unlikely actions then have more similar weights.
-    "minatar": replace(SMALL_LEARNER, v_loss_scale=10.0, policy_loss_scale=2.0, rho_bar=0.5, c_bar=0.5),
+    # With the paper's Q-loss weight of 10, A shrinks to 0 where rewards are rare, and then Freeway may never start.
+    "minatar": replace(
+        SMALL_LEARNER, v_loss_scale=10.0, q_loss_scale=1.0, policy_loss_scale=2.0, rho_bar=0.5, c_bar=0.5
+    ),
     "classic": SMALL_LEARNER,
 }
 DATA = {
