@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
 
 import gdi
 from gdi.cli.main import main
@@ -27,6 +26,7 @@ from gdi.evaluation import Evaluator
 from gdi.learner import Learner
 from gdi.runtime.checkpoint import CheckpointStore, CorruptCheckpointError, flatten, read_checkpoint, write_checkpoint
 from helpers import RecordingConsole, error_line, read_metric_lines, saved_network, stop_after, tiny_config, with_lstm
+from processes import CommandProcess
 
 SMALL = [
     "--seed=3",
@@ -42,20 +42,15 @@ SMALL = [
 ]
 
 
-def cli(*args: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "gdi.cli.main", *args]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for_checkpoints(process: subprocess.Popen[str], run_dir: Path, count: int) -> None:
+def wait_for_checkpoints(process: CommandProcess, run_dir: Path, count: int) -> None:
     deadline = time.monotonic() + 240
     while len(list(run_dir.glob("checkpoints/step-*"))) < count:
-        assert process.poll() is None, process.communicate()
+        assert not process.has_ended(), process.end()
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-def wait_for_lines_after_a_checkpoint(process: subprocess.Popen[str], run_dir: Path) -> None:
+def wait_for_lines_after_a_checkpoint(process: CommandProcess, run_dir: Path) -> None:
     """And leave the process standing there: a resumed run must take these lines back."""
 
     def newer_bytes() -> int:
@@ -68,11 +63,11 @@ def wait_for_lines_after_a_checkpoint(process: subprocess.Popen[str], run_dir: P
 
     deadline = time.monotonic() + 240
     while True:
-        process.send_signal(signal.SIGSTOP)
+        process.send(signal.SIGSTOP)
         if newer_bytes() > 0:
             return
-        process.send_signal(signal.SIGCONT)
-        assert process.poll() is None, process.communicate()
+        process.send(signal.SIGCONT)
+        assert not process.has_ended(), process.end()
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -81,23 +76,22 @@ def wait_for_lines_after_a_checkpoint(process: subprocess.Popen[str], run_dir: P
 @pytest.mark.parametrize("env", ["MinAtar/Breakout-v0", "CartPole-v1"])
 def test_sigkill_in_the_middle_then_resume(tmp_path: Path, env: str, capsys: pytest.CaptureFixture[str]) -> None:
     run_dir, copy = tmp_path / "run", tmp_path / "copy"
-    process = cli("train", "--env", env, "--steps=3000", *SMALL, "--run-dir", str(run_dir))
+    process = CommandProcess("train", "--env", env, "--steps=2000", *SMALL, "--run-dir", str(run_dir))
     wait_for_checkpoints(process, run_dir, 1)
     wait_for_lines_after_a_checkpoint(process, run_dir)
-    process.kill()
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL  # not at its end
+    process.send(signal.SIGKILL)
+    assert process.end()[0] == -signal.SIGKILL  # not at its end
     shutil.copytree(run_dir, copy)
     for folder in (run_dir, copy):
         assert main(["train", "--run-dir", str(folder), "--resume", "--json"]) == 0
         result = json.loads(capsys.readouterr().out)
-        assert (result["steps"], result["finished"]) == (3000, True)
+        assert (result["steps"], result["finished"]) == (2000, True)
     lines = read_metric_lines(run_dir)
     assert lines == read_metric_lines(copy)  # two resumes of one checkpoint are identical
     steps = [line["steps"] for line in lines if line["kind"] == "train"]
     # One line for each multiple of 250 that was passed: none lost, none twice.
-    assert [s // 250 for s in steps] == list(range(1, 13))
-    assert steps[-1] == 3000
+    assert [s // 250 for s in steps] == list(range(1, 9))
+    assert steps[-1] == 2000
     with (run_dir / "episodes.csv").open() as file:
         assert len(list(csv.DictReader(file))) == lines[-2]["episodes"]
 
@@ -106,11 +100,11 @@ def test_sigkill_in_the_middle_then_resume(tmp_path: Path, env: str, capsys: pyt
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_save_and_exit_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     run_dir = tmp_path / "run"
-    process = cli("train", "--env=MinAtar/Breakout-v0", "--steps=2e6", *SMALL, "--run-dir", str(run_dir))
+    process = CommandProcess("train", "--env=MinAtar/Breakout-v0", "--steps=2e6", *SMALL, "--run-dir", str(run_dir))
     wait_for_checkpoints(process, run_dir, 1)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == -number  # a shell that runs commands in a loop ends the loop, too
+    process.send(number)
+    code, out, err = process.end()
+    assert code == -number  # a shell that runs commands in a loop ends the loop, too
     assert "--resume" in out
     assert "Traceback" not in err
     assert saved_network(run_dir)
@@ -183,6 +177,30 @@ def test_a_checkpoint_cannot_hold_or_run_code(tmp_path: Path) -> None:
         read_checkpoint(folder)
 
 
+ARRAYS = {
+    **{
+        dtype: np.arange(6).reshape(2, 3).astype(dtype)
+        for dtype in ("?", "i1", "u1", "i2", "f2", "i4", "f4", "i8", "f8")
+    },
+    "scalar": np.array(3.5),
+    "empty": np.zeros((0, 4), np.float32),
+    "transposed": np.arange(6.0).reshape(2, 3).T,
+    "every second": np.arange(9)[::2],
+    "another byte order": np.arange(4, dtype=">f4"),
+}
+
+
+def test_a_checkpoint_holds_arrays_of_every_kind_as_the_library_reads_them(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "it", dict(ARRAYS))
+    found = load_file(tmp_path / "it" / "tensors.safetensors")
+    assert len(found) == len(ARRAYS)
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(found[f"/{name}"], array)
+        assert found[f"/{name}"].dtype == array.dtype.newbyteorder("=")
+        assert found[f"/{name}"].shape == array.shape
+    assert read_checkpoint(tmp_path / "it").keys() == ARRAYS.keys()  # the hash is that of the file
+
+
 def test_nothing_in_the_package_can_unpickle() -> None:
     source = "\n".join(path.read_text() for path in Path(gdi.__file__).parent.rglob("*.py"))
     for word in ("pickle", "torch.load", "torch.save"):
@@ -196,7 +214,7 @@ def test_an_interrupted_write_leaves_the_old_checkpoint(tmp_path: Path, monkeypa
     def fail(*args: Any) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("gdi.runtime.checkpoint.save_file", fail)
+    monkeypatch.setattr("gdi.runtime.checkpoint.write_tensors", fail)
     with pytest.raises(OSError, match="no space"):
         store.save(2, 2, {"a": 2})
     assert store.newest() == {"a": 1}

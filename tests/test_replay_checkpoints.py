@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +43,17 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return gdi.train(CONFIG, tmp_path_factory.mktemp("whole") / "run").run_dir
 
 
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run that was stopped after 1,700 of its 2,000 steps. Copy it before you change it."""
+    return gdi.train(CONFIG, tmp_path_factory.mktemp("stopped") / "run", console=stop_after(1700)).run_dir
+
+
+@pytest.fixture
+def part(stopped: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(stopped, tmp_path / "run")
+
+
 def test_checkpoints_share_the_slots_that_did_not_change(whole: Path) -> None:
     first, *_, last = checkpoints(whole)
     shared = slots(first).keys() & slots(last).keys()
@@ -61,8 +73,7 @@ def test_pruning_a_checkpoint_keeps_the_slots_of_the_others(tmp_path: Path, whol
     assert read_metric_lines(part) == read_metric_lines(whole)
 
 
-def test_a_damaged_slot_falls_back_to_the_checkpoint_before_it(tmp_path: Path, whole: Path) -> None:
-    part = gdi.train(CONFIG, tmp_path / "run", console=stop_after(1700)).run_dir
+def test_a_damaged_slot_falls_back_to_the_checkpoint_before_it(part: Path, whole: Path) -> None:
     before, newest = checkpoints(part)[-2:]
     own = sorted(slots(newest).keys() - slots(before).keys())[0]
     data = bytearray(slots(newest)[own].read_bytes())
@@ -79,8 +90,7 @@ def test_a_damaged_slot_falls_back_to_the_checkpoint_before_it(tmp_path: Path, w
         np.testing.assert_array_equal(value, saved_network(part)[key])
 
 
-def test_a_slot_that_is_gone_falls_back_as_well(tmp_path: Path, whole: Path) -> None:
-    part = gdi.train(CONFIG, tmp_path / "run", console=stop_after(1700)).run_dir
+def test_a_slot_that_is_gone_falls_back_as_well(part: Path, whole: Path) -> None:
     newest = checkpoints(part)[-1]
     max(slots(newest).values()).unlink()
     console = Notices()
@@ -111,13 +121,13 @@ def test_without_a_saved_replay_a_resumed_run_fills_it_first_and_says_so(tmp_pat
     assert resumed.updates == (CONFIG.steps - filled - 200) // 4
 
 
-def test_exact_replay_can_be_left_out_too(tmp_path: Path) -> None:
+def test_exact_replay_can_be_left_out_too(tmp_path: Path, whole_run: Path) -> None:
     """The uses that waited are dropped: fewer updates than with them, and the run ends."""
-    whole = gdi.train(tiny_config(), tmp_path / "whole")
+    updates = read_metric_lines(whole_run)[-1]["updates"]
     config = without_replay(tiny_config())
     part = gdi.train(config, tmp_path / "part", console=stop_after(1100)).run_dir
     console = Notices()
     resumed = gdi.train(config, part, resume=True, console=console)
     assert resumed.finished
     assert "waiting uses are dropped" in console.notices[0]
-    assert whole.updates - 20 <= resumed.updates < whole.updates
+    assert updates - 20 <= resumed.updates < updates

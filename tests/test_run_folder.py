@@ -24,6 +24,7 @@ from gdi.errors import StorageError, UserError
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.session import stop_on_signal
 from helpers import RecordingConsole, error_line, read_metric_lines, saved_network, stop_after, tiny_config
+from processes import Ended, mount, own_mounts, run_child
 
 LOGS = ("metrics.jsonl", "episodes.csv")
 
@@ -237,6 +238,26 @@ def test_without_hashes_a_config_that_does_not_fit_is_one_line(
             assert "was config.json changed after training?" in err
 
 
+@pytest.mark.parametrize("key", ["system", "run", "system/learner", "run/log"])
+def test_a_state_without_a_key_is_one_line(key: str, part: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The manifest fits, as that of a checkpoint from a program with another idea of the state would."""
+    newest = max((part / "checkpoints").glob("step-*"))
+    state, manifest = (json.loads((newest / name).read_text()) for name in ("state.json", "manifest.json"))
+    *above, last = key.split("/")
+    del (state[above[0]] if above else state)[last]
+    (newest / "state.json").write_text(json.dumps(state))
+    manifest["sha256"]["state.json"] = hashlib.sha256((newest / "state.json").read_bytes()).hexdigest()
+    (newest / "manifest.json").write_text(json.dumps(manifest))
+    for words in (["evaluate", str(part), "--episodes=1"], ["train", "--run-dir", str(part), "--resume"]):
+        code, err = main(words), capsys.readouterr().err
+        if words[0] == "train" or key.startswith("system"):
+            assert code == 2
+            assert err.count("\n") == 1
+            assert f"does not fit its config.json: was config.json changed after training? (KeyError: '{last}')" in err
+        else:
+            assert (code, err) == (0, "")  # an agent does not need it
+
+
 def test_a_manifest_holds_the_hashes_of_config_and_logs(part: Path) -> None:
     newest = max((part / "checkpoints").glob("step-*"))
     manifest = json.loads((newest / "manifest.json").read_text())
@@ -298,15 +319,20 @@ def test_a_damaged_line_without_checkpoints_is_no_traceback(line: str, part: Pat
 # 6. A full disk.
 
 
-def on_a_small_disk(tmp_path: Path, size: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run gdi in a mount namespace with a small disk at tmp_path/disk; keep what was on it in tmp_path/kept."""
+def on_a_small_disk(tmp_path: Path, size: str, *words: str) -> Ended:
+    """Run gdi in a process with a small disk at tmp_path/disk; keep what was on it in tmp_path/kept."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    script = (
-        f'mount -t tmpfs -o size={size} none "{disk}" && "$@"; code=$?; cp -a "{disk}" "{tmp_path}/kept"; exit $code'
-    )
-    command = ["unshare", "-rm", "sh", "-c", script, "sh", sys.executable, "-m", "gdi", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    def work() -> int:
+        own_mounts()
+        mount(disk, 0, f"size={size}")
+        try:
+            return main(list(words))
+        finally:
+            shutil.copytree(disk, tmp_path / "kept")
+
+    return run_child(work, tmp_path / "output", 120)
 
 
 def may_mount(tmp_path: Path) -> bool:
@@ -330,9 +356,9 @@ def test_a_full_disk_is_one_line_and_what_was_saved_stays(tmp_path: Path, size: 
     if not may_mount(tmp_path):
         pytest.skip("this system does not let a user mount a small disk")
     ended = on_a_small_disk(tmp_path, size, "train", *SMALL, "--run-dir", str(tmp_path / "disk" / "run"))
-    assert ended.returncode == 1, ended
-    assert ended.stderr.count("\n") == 1
-    assert "No space left on device: resume when there is room" in ended.stderr
+    assert ended.code == 1, ended
+    assert ended.err.count("\n") == 1
+    assert "No space left on device: resume when there is room" in ended.err
     kept = tmp_path / "kept" / "run"
     if size == "1600k":
         assert saved_network(kept)
@@ -348,7 +374,7 @@ def test_a_refused_write_is_a_storage_error(call: str, tmp_path: Path, monkeypat
     target = {
         "RunLog.event": "gdi.runtime.tensorboard.EventFile.flush",
         "RunLog.episode": "gdi.runtime.log_file.LogFile.write",
-        "CheckpointStore.save": "gdi.runtime.checkpoint.save_file",
+        "CheckpointStore.save": "gdi.runtime.checkpoint.write_tensors",
     }[call]
     console = Once("progress", 100, lambda: monkeypatch.setattr(target, refuse))
     with pytest.raises(StorageError, match="resume when there is room"):
@@ -366,10 +392,18 @@ HALF_MADE = {
 }
 
 
+SHORT = tiny_config(steps=400)
+
+
+@pytest.fixture(scope="module")
+def short_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return gdi.train(SHORT, tmp_path_factory.mktemp("short") / "run").run_dir
+
+
 @pytest.mark.parametrize("names", HALF_MADE.values(), ids=HALF_MADE)
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_folder_without_training_can_be_started_again(
-    names: list[str], resume: bool, tmp_path: Path, whole_run: Path
+    names: list[str], resume: bool, tmp_path: Path, short_run: Path
 ) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
@@ -377,12 +411,12 @@ def test_a_folder_without_training_can_be_started_again(
         if name.endswith("/"):
             (folder / name).mkdir()
         else:
-            header = (whole_run / name).read_text().splitlines(keepends=True)[:1] if name == "episodes.csv" else [""]
+            header = (short_run / name).read_text().splitlines(keepends=True)[:1] if name == "episodes.csv" else [""]
             (folder / name).write_text("".join(header))
     if "config.json" in names:
-        shutil.copy(whole_run / "config.json", folder)
-    assert gdi.train(tiny_config(), folder, resume=resume).finished
-    assert equals(folder, whole_run)
+        shutil.copy(short_run / "config.json", folder)
+    assert gdi.train(SHORT, folder, resume=resume).finished
+    assert equals(folder, short_run)
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "checkpoints/step-000000000040-update-000000001/x", "metrics.jsonl"])

@@ -207,6 +207,27 @@ def test_a_resumed_run_keeps_the_states_of_an_uninterrupted_one(tmp_path: Path) 
         assert stage["steps"][1] <= 1000
 
 
+def test_only_what_changed_or_is_gone_is_written_again(tmp_path: Path) -> None:
+    recorder = StateRecorder(tmp_path, per_stage=10, total_steps=300)
+    recorder.add(100, seen([0.5]))
+    recorder.add(200, seen([0.5]))
+    recorder.write()
+    first, second = (tmp_path / "states" / f"stage-{number}.npz" for number in (1, 2))
+    assert second.read_bytes()
+    first.write_bytes(b"as it was")
+    recorder.add(200, seen([0.1]))
+    recorder.write()
+    assert first.read_bytes() == b"as it was"
+    assert len(np.load(second)["obs"]) == 2
+    first.unlink()
+    recorder.write()
+    assert len(np.load(first)["obs"]) == 1
+    ended = replace(seen([]), ended=np.zeros((1, 3), np.int64), ended_return=np.array([7.0]))
+    recorder.add(300, ended)  # of an episode that began in the first stage
+    recorder.write()
+    assert np.load(first)["episode_return"] == [7.0]
+
+
 def test_an_older_run_can_be_resumed_and_keeps_states_from_then_on(tmp_path: Path) -> None:
     gdi.train(run_config(states_per_stage=0), tmp_path / "run", console=stop_after(700))
     assert gdi.train(run_config(), tmp_path / "run", resume=True).finished

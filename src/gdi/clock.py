@@ -1,10 +1,20 @@
-"""A clock that measures how long each part of the loop takes."""
+"""Durations: a clock of the parts of the loop, and the words for people."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration such as ``3 h 05 min``, ``12 min`` or ``40 s``; None is ``unknown``."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60:02d} min"
 
 
 class Clock:

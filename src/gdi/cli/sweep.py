@@ -13,9 +13,10 @@ from rich.console import Console
 from gdi.cli.parsing import OneLineParser, path_argument
 from gdi.cli.printing import report_console
 from gdi.cli.sweep_request import PROG, Request, make_parser, parse_request, plan_in
+from gdi.clock import duration
 from gdi.cores import available_cores
 from gdi.errors import SignalStop, StorageError, UserError
-from gdi.sweep.display import Display, duration
+from gdi.sweep.display import Display
 from gdi.sweep.estimate import (
     ASK_ABOVE_SECONDS,
     Trials,

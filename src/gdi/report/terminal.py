@@ -11,6 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from gdi.clock import duration
 from gdi.report.health import findings
 from gdi.report.log import Line, clock_series, number
 from gdi.report.runs import Run
@@ -60,14 +61,6 @@ def _speed(run: Run) -> float:
     """Return the speed of the newest line in steps per second, or 0 if it is unknown."""
     speeds = clock_series(run.train, "steps_per_second")
     return float(speeds[-1]) if speeds.size and np.isfinite(speeds[-1]) else 0.0
-
-
-def duration(seconds: float) -> str:
-    """Return a duration such as ``2 h 5 min``, ``12 min`` or ``40 s``."""
-    minutes = round(seconds / 60)
-    if minutes >= 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes} min" if minutes else f"{seconds:.0f} s"
 
 
 def run_strips(run: Run) -> list[Strip]:

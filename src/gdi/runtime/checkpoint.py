@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from gdi.data import SavedFiles
 from gdi.data.slot_files import is_slot_name
@@ -37,11 +37,13 @@ from gdi.runtime.manifest import (
     read_manifest,
 )
 from gdi.runtime.storage import open_regular, read_json, replace_file
+from gdi.runtime.tensor_file import write_tensors
 from gdi.runtime.upgrade import FORMAT, upgrade_state
 from gdi.types import State
 
 BEST = "best.json"
 REFERENCE = "__tensor__"
+PLAIN = (bool, int, float, str)
 # The names that a run gives to its checkpoints. Other folders, such as a copy made by hand, are not its own.
 NAME = re.compile(r"step-\d{12}-update-\d{9}(-\d{3,})?")
 # save_replay(folder, before) writes the replay's files into a folder, or links those of an earlier checkpoint.
@@ -50,10 +52,12 @@ SaveReplay = Callable[[Path, "SavedFiles | None"], SavedFiles]
 
 def flatten(tree: Any, path: str, tensors: dict[str, Any]) -> Any:
     """Replace every array in the tree by a reference, and collect the arrays under their paths."""
+    if tree is None or type(tree) in PLAIN:  # most are
+        return tree
     if isinstance(tree, torch.Tensor):
         tree = tree.detach().cpu().numpy()
     if isinstance(tree, np.ndarray):
-        tensors[path] = tree if tree.flags.c_contiguous else tree.copy(order="C")
+        tensors[path] = tree
         return {REFERENCE: path}
     if isinstance(tree, dict):
         return {str(key): flatten(value, f"{path}/{key}", tensors) for key, value in tree.items()}
@@ -61,7 +65,7 @@ def flatten(tree: Any, path: str, tensors: dict[str, Any]) -> Any:
         return [flatten(value, f"{path}/{i}", tensors) for i, value in enumerate(tree)]
     if isinstance(tree, np.generic):
         return tree.item()
-    if tree is None or isinstance(tree, (bool, int, float, str)):
+    if isinstance(tree, PLAIN):
         return tree
     raise TypeError(f"a checkpoint cannot hold {type(tree).__name__} at {path}")
 
@@ -107,10 +111,12 @@ def write_checkpoint(
     part.mkdir(parents=True)
     tensors: dict[str, Any] = {}
     skeleton = flatten(state, "", tensors)
-    save_file(tensors, part / TENSORS)
-    (part / STATE).write_text(json.dumps(skeleton))
-    files = {} if save_files is None else save_files(part).sha256
-    digests = {**{name: _digest(part / name) for name in (TENSORS, STATE)}, **files}
+    digests = {TENSORS: write_tensors(part / TENSORS, tensors)}
+    text = json.dumps(skeleton).encode()
+    (part / STATE).write_bytes(text)
+    digests[STATE] = hashlib.sha256(text).hexdigest()
+    if save_files is not None:
+        digests |= save_files(part).sha256
     known = {} if facts is None else facts._asdict()
     (part / MANIFEST).write_text(json.dumps({"format": FORMAT, "sha256": digests, **known}, indent=2))
     for name in (TENSORS, STATE, MANIFEST):

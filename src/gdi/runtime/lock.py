@@ -6,8 +6,6 @@ A second process would truncate the logs of the first one and mix up their check
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 
 from gdi.errors import UserError
@@ -52,13 +50,6 @@ class RunLock:
 
     def close(self) -> None:
         os.close(self._file)
-
-
-@contextmanager
-def run_lock(run_dir: Path, holder: str = "") -> Iterator[RunLock]:
-    """Lock the folder inside the ``with`` block."""
-    with closing(RunLock(run_dir, holder)) as lock:
-        yield lock
 
 
 def lock_holder(run_dir: Path) -> str | None:

@@ -8,6 +8,7 @@ training step of the stage so far.
 from __future__ import annotations
 
 import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ STATES = "states"
 STAGES = 3
 MAX_FILE_BYTES = 1_000_000
 ROWS = ("obs", "value", "index", "key", "episode")
+FAST, SMALL = 1, 6  # levels of compression
 SAVED = ("obs", "value", "index", "episode", "episode_return")
 
 
@@ -28,10 +30,12 @@ class Reservoir:
         self._size = size
         self.rows: dict[str, Array] = {}  # sorted by key
         self.steps = (0, 0)  # the first and last step at which states were offered
+        self.is_changed = False  # since it was written
 
     def add(self, steps: int, seen: SeenStates) -> None:
         """Offer the states of a window that ended at ``steps``."""
         self.steps = (self.steps[0] or steps, steps)
+        self.is_changed = True
         new = {name: getattr(seen, name) for name in ROWS} | {"episode_return": np.full(len(seen.key), np.nan)}
         if not len(seen.key):
             return
@@ -48,6 +52,7 @@ class Reservoir:
         same = (self.rows["episode"][waiting, None] == ended[None]).all(-1)  # [waiting, ended]
         row, which = np.nonzero(same)
         self.rows["episode_return"][waiting[row]] = returns[which]
+        self.is_changed = self.is_changed or len(row) > 0
 
     def state_dict(self) -> State:
         return {"rows": dict(self.rows), "steps": list(self.steps)}
@@ -55,6 +60,7 @@ class Reservoir:
     def load_state_dict(self, state: State) -> None:
         self.rows = {name: np.array(array) for name, array in state["rows"].items()}
         self.steps = (int(state["steps"][0]), int(state["steps"][1]))
+        self.is_changed = True
 
 
 class StateRecorder:
@@ -73,13 +79,15 @@ class StateRecorder:
             stage.end(seen.ended, seen.ended_return)
 
     def write(self) -> None:
-        """Write the file of each stage that has begun; each is replaced at once."""
+        """Write the file of each stage that changed or whose file is gone; each is replaced at once."""
         for number, stage in enumerate(self._stages, 1):
-            if stage.rows:
+            path = self._folder / f"stage-{number}.npz"
+            if stage.rows and (stage.is_changed or not path.exists()):
                 self._folder.mkdir(exist_ok=True)
                 part = self._folder / f".stage-{number}.part"
                 part.write_bytes(packed(stage))
-                part.rename(self._folder / f"stage-{number}.npz")
+                part.rename(path)
+                stage.is_changed = False
 
     def state_dict(self) -> State:
         return {str(number): stage.state_dict() for number, stage in enumerate(self._stages)}
@@ -94,15 +102,12 @@ def packed(stage: Reservoir) -> bytes:
     rows = {name: stage.rows[name] for name in SAVED}
     while True:
         file = io.BytesIO()
-        np.savez_compressed(
-            file,
-            steps=np.array(stage.steps),
-            obs=rows["obs"],
-            value=rows["value"],
-            index=rows["index"],
-            episode=rows["episode"],
-            episode_return=rows["episode_return"],
-        )
+        # Rows that fit anyway are compressed fast.
+        level = FAST if sum(array.nbytes for array in rows.values()) <= MAX_FILE_BYTES else SMALL
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
+            for name, array in {"steps": np.array(stage.steps), **rows}.items():
+                with archive.open(f"{name}.npy", "w") as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
         if file.tell() <= MAX_FILE_BYTES:
             return file.getvalue()
         obs = rows["obs"]

@@ -5,14 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
-
-from safetensors import SafetensorError
 
 from gdi.errors import StorageError, UserError
 
@@ -69,10 +66,6 @@ def writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise storage_error(folder, error) from error
-    except SafetensorError as error:  # it names the system's error by its number only
-        number = re.search(r"\(os error (\d+)\)", str(error))
-        code = int(number[1]) if number else errno.EIO
-        raise storage_error(folder, OSError(code, os.strerror(code))) from error
 
 
 def storage_error(folder: Path, error: OSError) -> StorageError:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 
+from gdi.clock import duration
 from gdi.sweep.jobs import Job
 
 PLAIN_EVERY_SECONDS = 30.0
@@ -42,16 +43,6 @@ class Pace:
     def seconds_left(self, steps_left: int) -> float | None:
         """Return the estimated seconds, or None if nothing is known yet."""
         return steps_left / self.per_second if self.per_second > 0 else None
-
-
-def duration(seconds: float | None) -> str:
-    """Format a duration: ``3 h 05 min``, ``12 min``, ``40 s``."""
-    if seconds is None:
-        return "unknown"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60:02d} min"
 
 
 class Display:

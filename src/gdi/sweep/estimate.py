@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from gdi.clock import duration
 from gdi.errors import UserError
 from gdi.runtime.machine import available_memory_bytes
-from gdi.sweep.display import duration
 from gdi.sweep.files import SPEEDS, read_json, write_whole
 from gdi.sweep.jobs import Job, one_of_each
 from gdi.sweep.probe import Trial, try_jobs

@@ -36,10 +36,11 @@ def attend(sweep: Path, job: Job, claim: Path, token: str) -> tuple[int, str]:
     """
     import_early([job])
     process = Process(sweep, job, Claim(claim, token))
-    stop = stop_file(sweep, token)
+    stop, stopped = stop_file(sweep, token), False
     while (code := process.exit_code()) is None:
-        if stop.exists():
+        if not stopped and stop.exists():
             process.stop()
+            stopped = True  # a second signal would kill the process on its way out
         time.sleep(POLL_SECONDS)
     return code, process.message()
 

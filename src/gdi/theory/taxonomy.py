@@ -143,15 +143,3 @@ def shared(point: Point) -> frozenset[str]:
 def by_coordinate(axis: int, stem: str = "theta") -> Callable[[Point], frozenset[str]]:
     """Return one family of parameters for each value of one coordinate."""
     return lambda point: frozenset({f"{stem}_{point[axis]:g}"})
-
-
-def by_mixture_weight(epsilon_axis: int, families: int) -> Callable[[Point], frozenset[str]]:
-    """Return the families with weight in ε·π_{θ1} + (1-ε)·π_{θ2} (equ: soft epsilon policy space)."""
-
-    def theta(point: Point) -> frozenset[str]:
-        if families == 1:
-            return frozenset({"theta"})
-        epsilon = point[epsilon_axis]
-        return frozenset({name for name, weight in (("theta_1", epsilon), ("theta_2", 1 - epsilon)) if weight > 0})
-
-    return theta

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from gdi.clock import duration
 from gdi.config.json import config_from_json, kinds
 from gdi.config.whole import Config, differences
 from gdi.errors import UserError
@@ -103,13 +104,6 @@ def _table(material: Material) -> Table:
     )
     left = len(material.runs) - len(rows)
     return Table("runs", "All runs", columns, rows, notes=(f"{left} more runs are not listed.",) if left else ())
-
-
-def duration(seconds: float) -> str:
-    """Return a duration for people: ``45 s``, ``12 min`` or ``3.4 h``."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def last_written(run: Run) -> datetime | None:

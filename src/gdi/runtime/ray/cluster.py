@@ -14,6 +14,7 @@ from importlib import import_module
 from gdi.cores import available_cores
 from gdi.errors import UserError, install_hint
 from gdi.placement import PlacementConfig
+from gdi.runtime.ray.orphans import no_orphans
 
 CONNECT_TIMEOUT_SECONDS = 10.0
 OLDEST_WITH_TOKEN = (2, 52)
@@ -49,10 +50,11 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
             where = f"the Ray cluster at {address!r}" if address else "a Ray cluster on this machine"
             told = next(iter(str(error).splitlines()), type(error).__name__)
             raise UserError(f"cannot reach {where}: {told}") from None
-        try:
-            yield
-        finally:
-            ray.shutdown()
+        with nullcontext() if address else no_orphans():
+            try:
+                yield
+            finally:
+                ray.shutdown()
 
 
 def _start(placement: PlacementConfig) -> None:
