@@ -7,6 +7,8 @@ family on the axis before the actions, ``[..., F, A]``. With one family (GDI-I),
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -68,7 +70,7 @@ def sample(probabilities: Tensor, generator: torch.Generator) -> Tensor:
 
     Raise DivergenceError if a probability is NaN or infinite, which means that θ diverged.
     """
-    if not probabilities.isfinite().all():
+    if not math.isfinite(probabilities.sum().item()):
         raise DivergenceError("the policy became NaN or infinite: lower --optimizer.learning-rate or the loss scales.")
     return torch.multinomial(probabilities, 1, generator=generator).squeeze(-1)
 

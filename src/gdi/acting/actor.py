@@ -154,8 +154,10 @@ class Actor:
             self._faults += faults
             self._drop_episodes(window, t, replaced(faults))
         valid = ~stream.resets
-        if valid.sum() > left:  # the budget ends inside this step, so only its first ``left`` transitions count
+        count = int(np.count_nonzero(valid))
+        if count > left:  # the budget ends inside this step, so only its first ``left`` transitions count
             valid &= valid.cumsum() <= left
+            count = left
         if self._picker is not None:
             self._picker.look(t, valid, self._obs, stream.index, self._player.value, self._episode_names)
         self._write(window, t, acted, step, valid)
@@ -168,7 +170,7 @@ class Actor:
         stream.episode_start, stream.resets = stream.resets, done
         stream.needs_index |= done
         stream.previous_action, stream.previous_reward = acted.action, step.reward
-        return int(valid.sum())
+        return count
 
     def _drop_episodes(self, window: Window, t: int, copies: list[int]) -> None:
         """Drop the episodes of copies that were replaced at time t.
@@ -270,7 +272,7 @@ class Actor:
         pulled = self._parameters.pull(self._version)
         if pulled is not None:
             self._params, self._version = pulled
-            copy_parameters(self._player.network, self._params)
+            copy_parameters(self._player.theta, self._params)
 
     def state_dict(self) -> State:
         """Return the whole state of the stream if the environment can be saved.

@@ -54,6 +54,7 @@ class Player:
         """``greedy``: play the most probable action instead of drawing one."""
         self._algorithm = algorithm
         self.network = network.to(device).eval()
+        self.theta: dict[str, Tensor] = self.network.state_dict()  # the same tensors by name
         self._num_envs = num_envs
         self._greedy = greedy
         self._device = device
@@ -112,7 +113,10 @@ class Player:
 
     def _forward(self, observed: Observed) -> tuple[Any, Seen, Tensor]:
         """Return the head on the CPU, what it saw, and the new recurrent state."""
-        seen = Seen(*(torch.from_numpy(x).unsqueeze(0) for x in observed))
+        seen = Seen(*[torch.from_numpy(x).unsqueeze(0) for x in observed])
+        if self._device == CPU:
+            output = self.network(seen, self.state)
+            return output.head, seen, output.state
         output = self.network(Seen(*(x.to(self._device) for x in seen)), self.state)
         # The policy is a few numbers per environment: drawn on the CPU, from the caller's own generator.
         return type(output.head)(*(field.cpu() for field in output.head)), seen, output.state

@@ -46,6 +46,7 @@ class Algorithm(ABC):
     reduction: Literal["mean", "sum"] = "mean"
     rows: Literal["all", "first"] = "all"  # rows of a slice that the network sees in training
     target_period_updates: int = 0  # 0: no target network
+    dense_as_convolution: bool = False  # True: faster with many images, and rounded differently
 
     @abstractmethod
     def heads(self, family: int, features: int, num_actions: int) -> nn.Module:

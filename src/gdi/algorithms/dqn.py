@@ -81,7 +81,7 @@ class DQN(Algorithm):
         """
         q, epsilon, mask = head.q[:, :, 0], seen.index, seen.action_mask  # [T, B, A], [T, B, 1], [T, B, A or 0]
         greedy = F.one_hot(policy.filled(q, mask, -torch.inf).argmax(-1), q.shape[-1])
-        broken = torch.where(q.isfinite().all(-1, keepdim=True), 0.0, torch.nan)
+        broken = (q * 0.0).sum(-1, keepdim=True)  # 0, or NaN if a Q is NaN or infinite
         explored = epsilon / (mask.sum(-1, keepdim=True) if mask.shape[-1] else q.shape[-1])
         return policy.filled(torch.log(explored + (1 - epsilon) * greedy), mask, -torch.inf) + broken
 
@@ -120,8 +120,9 @@ class DQN(Algorithm):
 
     def _best(self, q: Tensor, mask: Tensor, row: Tensor) -> Tensor:
         """Return the best Q of a valid action at each column's bootstrap row: q [B, A], mask [T + 1, B, A or 0]."""
-        column = torch.arange(len(row), device=row.device)
-        return policy.filled(q, mask[row, column], -torch.inf).max(-1).values.unsqueeze(0)
+        if mask.shape[-1]:
+            q = policy.filled(q, mask[row, torch.arange(len(row), device=row.device)], -torch.inf)
+        return q.max(-1).values.unsqueeze(0)
 
 
 def _half_square(value: Tensor, target: Tensor, reduction: str) -> Tensor:

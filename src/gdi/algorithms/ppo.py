@@ -55,6 +55,8 @@ class PPO(Algorithm):
     The loss is a mean over the steps of a minibatch.
     """
 
+    dense_as_convolution = True
+
     def __init__(self, config: PPOConfig, *, by_transition: bool) -> None:
         """``by_transition``: minibatches are single steps, so the network does not need the bootstrap row."""
         self._config = config

@@ -6,6 +6,7 @@ import copy
 import math
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,11 +37,13 @@ class Learner:
         group: LearnerGroup | None = None,
     ) -> None:
         self.network = network.to(device)
+        self._theta: dict[str, Tensor] = self.network.state_dict()  # the same tensors by name
         self._algorithm = algorithm
         self._config = config
         self._device = device
         self._optimizer = Optimizer(self.network, config)
         self._target = copy.deepcopy(self.network) if algorithm.target_period_updates else None
+        self._target_theta: dict[str, Tensor] = {} if self._target is None else self._target.state_dict()
         self._chunk_sequences = chunk_sequences  # 0: a batch is one chunk
         self._group = group  # several learners share every batch
         workers = config.run.workers
@@ -62,7 +65,7 @@ class Learner:
         """
         moments = self._observe(batch) if self._config.network.normalize else {}
         metrics, transitions = self._accumulate_gradient(batch)
-        norm = float(self._optimizer.clip())
+        norm = self._optimizer.clip()
         metrics["optimizer/gradient_norm"] = norm
         metrics["learner/skipped"] = 0.0
         progress = self.progress
@@ -91,7 +94,7 @@ class Learner:
     def _renew_target(self) -> None:
         """After k updates the target network is the network of update ⌊k / P⌋ · P."""
         if self._target is not None and self.updates % self._algorithm.target_period_updates == 0:
-            copy_parameters(self._target, self.network.state_dict())
+            copy_parameters(self._target_theta, self._theta)
 
     def _accumulate_gradient(self, batch: Batch) -> tuple[Metrics, int]:
         """Accumulate the gradient of a batch. Return the metrics and the number of transitions.
@@ -105,7 +108,7 @@ class Learner:
         size = self._chunk_sequences or batch.num_sequences
         chunks = [column_slice(batch, begin, begin + size) for begin in range(0, batch.num_sequences, size)]
         first = self._config.data.burn_in_steps
-        counts = [int(chunk.valid[first:].sum()) for chunk in chunks]
+        counts = [int(np.count_nonzero(chunk.valid[first:])) for chunk in chunks]
         here = sum(counts)
         whole = here if self._group is None else self._group.sum_count(here)
         shares = [count / max(1, whole) for count in counts]
@@ -118,7 +121,7 @@ class Learner:
                 weight = weights[i] if name == "loss/total" else shares[i]
                 total[name] = total.get(name, 0.0) + weight * value
         versions = batch.version[first:][batch.valid[first:]]
-        lag = self.updates - float(versions.mean()) if versions.size else 0.0
+        lag = self.updates - float(versions.sum()) / versions.size if versions.size else 0.0
         total["actor/parameter_lag_updates"] = lag * (here / max(1, whole))
         if self._group is not None:
             self._group.sum_gradients(self._optimizer.parameters)
@@ -133,8 +136,6 @@ class Learner:
             with torch.no_grad():
                 state = self.network(Seen(*(x[:first] for x in seen)), state).state
         trained = Seen(*(x[first:] for x in seen)) if first else seen
-        first_only = self._algorithm.rows == "first"
-        output = self.network(Seen(*(x[:1] for x in trained)) if first_only else trained, state)
         data = Transitions(
             seen=trained,
             action=self._tensor(batch.action[first:]),
@@ -145,8 +146,10 @@ class Learner:
             behavior_prob=self._tensor(batch.behavior_prob[first:]),
             extras={name: self._tensor(array[first:]) for name, array in batch.extras.items()},
         )
-        if self._target is not None:
+        if self._target is not None:  # first, so that the online weights stay in the cache until the backward pass
             data = data._replace(target=self._bootstrap(self._target, data, state))
+        first_only = self._algorithm.rows == "first"
+        output = self.network(Seen(*(x[:1] for x in trained)) if first_only else trained, state)
         health = self.updates % HEALTH_EVERY_UPDATES == 0
         loss = self._algorithm.loss(self.network, output, data, health=health)
         total = loss.total if weight == 1.0 else weight * loss.total
@@ -200,7 +203,7 @@ class Learner:
 
     def parameters(self) -> dict[str, Tensor]:
         """Copy the parameters (θ) to the CPU, where the actors need them."""
-        return {name: value.detach().to("cpu", copy=True) for name, value in self.network.state_dict().items()}
+        return {name: value.to("cpu", copy=True) for name, value in self._theta.items()}
 
     def state_dict(self) -> State:
         return {

@@ -13,6 +13,9 @@ from gdi.learner.rmsprop import RMSProp
 from gdi.learner.rule import Rule
 from gdi.types import State
 
+# A norm below this share of the clip changes no gradient, however the division by the norm is rounded.
+NOT_CLIPPED = 0.999
+
 
 def learning_rate_at(update: int, progress: float, warmup_updates: int, num_updates: int, peak: float) -> float:
     """Return the learning rate of an update: a linear warm-up to the peak, then a linear anneal to 0.
@@ -48,7 +51,6 @@ class Optimizer:
         groups = [{"params": weights, "decays": True}, {"params": vectors, "decays": False}]
         if not getattr(settings, "weight_decay", 0.0):  # one group takes one kernel call
             groups = [{"params": weights + vectors, "decays": False}]
-        self._gradients = {name: torch.empty_like(p, requires_grad=False) for name, p in self._named.items()}
         self._rule: Rule
         if isinstance(settings, RMSPropConfig):
             self._rule = RMSProp(groups, settings)
@@ -60,23 +62,28 @@ class Optimizer:
         return list(self._named.values())
 
     def accumulate(self, gradients: list[Tensor | None], *, fresh: bool) -> None:
-        """Add gradients, in the order of ``parameters``; ``fresh`` replaces the previous sum."""
-        there = [
-            (name, gradient) for name, gradient in zip(self._named, gradients, strict=True) if gradient is not None
-        ]
-        sums = [self._gradients[name] for name, _ in there]
+        """Add gradients, in the order of ``parameters``; ``fresh`` replaces the previous sum, and keeps these."""
         if fresh:
-            for parameter in self._named.values():
-                parameter.grad = None
-            for name, _ in there:
-                self._named[name].grad = self._gradients[name]
-            torch._foreach_copy_(sums, [gradient for _, gradient in there])
+            for parameter, gradient in zip(self._named.values(), _separate(gradients), strict=True):
+                parameter.grad = gradient if gradient is None else _match_layout(gradient, parameter)
         else:  # all chunks pass through the same layers
-            torch._foreach_add_(sums, [gradient for _, gradient in there])
+            torch._foreach_add_(self._sums(), [gradient for gradient in gradients if gradient is not None])
 
-    def clip(self) -> torch.Tensor:
-        """Scale all gradients down to a global norm of at most ``clip_norm``. Return the norm before."""
-        return nn.utils.clip_grad_norm_(self._named.values(), self._config.clip_norm)
+    def _sums(self) -> list[Tensor]:
+        return [gradient for parameter in self._named.values() if (gradient := parameter.grad) is not None]
+
+    @torch.no_grad()
+    def clip(self) -> float:
+        """Scale all gradients down to a global norm of at most ``clip_norm``. Return the norm before.
+
+        The arithmetic is that of ``torch.nn.utils.clip_grad_norm_``. It also multiplies by 1 where nothing is clipped.
+        """
+        gradients, limit = self._sums(), self._config.clip_norm
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients, 2.0)), 2.0)
+        found = float(norm)
+        if not found < NOT_CLIPPED * limit:
+            torch._foreach_mul_(gradients, torch.clamp(limit / (norm + 1e-6), max=1.0))
+        return found
 
     def step(self, update: int, progress: float) -> float:
         """Take one step at the scheduled rate and decay; returns the rate."""
@@ -103,14 +110,24 @@ class Optimizer:
     def load_state_dict(self, state: State) -> None:
         for name, moments in state.items():
             parameter = self._named[name]
-            self._rule.state[parameter] = {key: _match_layout(value, parameter) for key, value in moments.items()}
+            self._rule.state[parameter] = {key: _copy_in_layout(value, parameter) for key, value in moments.items()}
 
 
-def _match_layout(value: Any, parameter: Tensor) -> Tensor:
-    """Copy a moment into its parameter's memory layout.
+def _separate(gradients: list[Tensor | None]) -> list[Tensor | None]:
+    """Return the gradients with an own copy of each, if two are the same tensor, because they are scaled in place."""
+    places = [gradient.data_ptr() for gradient in gradients if gradient is not None]
+    if len(set(places)) == len(places):
+        return gradients
+    return [gradient if gradient is None else gradient.clone() for gradient in gradients]
 
-    The fused kernel matches elements by memory order, not by index.
-    """
+
+def _match_layout(gradient: Tensor, parameter: Tensor) -> Tensor:
+    """Return the gradient in its parameter's memory layout: the fused kernel matches elements by memory order."""
+    return gradient if gradient.stride() == parameter.stride() else _copy_in_layout(gradient, parameter)
+
+
+def _copy_in_layout(value: Any, parameter: Tensor) -> Tensor:
+    """Copy a moment or a gradient into its parameter's memory layout."""
     tensor = torch.as_tensor(value)
     if tensor.shape != parameter.shape:
         return tensor.to(parameter.device).clone()

@@ -39,6 +39,9 @@ class AgentOutput(NamedTuple):
 class Architecture(Protocol):
     """The parts of the network that an algorithm defines."""
 
+    dense_as_convolution: bool
+    """Whether the torso may compute its dense layer as a convolution, which is faster and rounds differently."""
+
     def heads(self, family: int, features: int, num_actions: int) -> nn.Module:
         """Return the layers that follow an encoder; they output a NamedTuple of tensors, each [T, B, ...]."""
         ...
@@ -66,13 +69,20 @@ class Encoder(nn.Module):
         num_actions: int,
         core_reward: Callable[[Tensor], Tensor],
         vector_width: int,
+        dense_as_convolution: bool,
     ) -> None:
         super().__init__()
         network = config.network
         self.num_actions = num_actions
         self.core_reward = core_reward
         self.precision = config.run.precision
-        self.torso = make_torso(network.torso, observation_shape, network.hidden_units, network.activation)
+        self.torso = make_torso(
+            network.torso,
+            observation_shape,
+            network.hidden_units,
+            network.activation,
+            dense_as_convolution=dense_as_convolution,
+        )
         self.beside = Beside(network.hidden_units, vector_width) if vector_width else None
         self.normalizer = make_normalizer(config, observation_shape)
         self.core: LstmCore | None = None
@@ -129,7 +139,10 @@ class AgentNetwork(nn.Module):
         # Checkpoints and seeded runs depend on this order of construction, which sets the order of the parameters and
         # of their random initial values.
         encoders = [
-            Encoder(config, observation_shape, num_actions, core_reward(i), vector_width) for i in range(num_encoders)
+            Encoder(
+                config, observation_shape, num_actions, core_reward(i), vector_width, architecture.dense_as_convolution
+            )
+            for i in range(num_encoders)
         ]
         for encoder in encoders:
             architecture.initialize_torso(encoder.torso)
@@ -171,9 +184,11 @@ def _stack(tensors: Sequence[Tensor], dim: int) -> Tensor:
     return torch.stack(list(tensors), dim) if len(tensors) > 1 else tensors[0].unsqueeze(dim)
 
 
-def copy_parameters(network: nn.Module, params: Mapping[str, Tensor]) -> None:
-    """Overwrite a network's parameters and buffers by those of an equal one, at a fraction of the usual cost."""
-    own = network.state_dict()
+def copy_parameters(own: Mapping[str, Tensor], params: Mapping[str, Tensor]) -> None:
+    """Overwrite a network's parameters and buffers by those of an equal one, at a fraction of the usual cost.
+
+    ``own`` is its ``state_dict``. A caller may keep it, because it holds the tensors of the network and not copies.
+    """
     if own.keys() != params.keys():
         raise KeyError(f"parameters differ: {sorted(own.keys() ^ params.keys())}")
     with torch.no_grad():
