@@ -46,7 +46,7 @@ class Training:
     steps: int
 
 
-FIRST = Training("gallery-gdi-i3", "gdi-i3", BREAKOUT, 300_000)
+FIRST = Training("demo", "gdi-i3", BREAKOUT, 600_000)  # the run of make demo
 OTHERS = (
     Training("gallery-dqn", "dqn", BREAKOUT, 150_000),
     Training("gallery-ppo", "ppo", BREAKOUT, 200_000),
