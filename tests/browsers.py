@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from select import select
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ HOME = Path(os.environ.get("GDI_BROWSER_HOME", Path(sys.prefix) / "browser"))
 INSTALLED = HOME / "chromium" / "chromium"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SECONDS = 120
+ERRORS = Path(tempfile.mkdtemp()) / "errors"
 
 
 @cache
@@ -66,8 +70,27 @@ def open_pages(pages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         pytest.skip("GDI_NO_BROWSER=1: no page is opened")
     if reason := missing():
         pytest.fail(f"{reason}, or set GDI_NO_BROWSER=1 to skip the tests that need a browser")
-    asked = {"home": str(HOME), "browser": chromium(), "env": environment(), "pages": list(pages)}
-    done = subprocess.run([str(node()), str(PROBE), json.dumps(asked)], capture_output=True, text=True, timeout=SECONDS)
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    probe = start_probe()
+    assert probe.stdin is not None
+    assert probe.stdout is not None
+    probe.stdin.write(json.dumps(list(pages)).encode() + b"\n")
+    probe.stdin.flush()
+    answer = probe.stdout.readline() if select([probe.stdout], [], [], SECONDS)[0] else b""
+    if not answer:
+        start_probe.cache_clear()
+        probe.kill()
+        pytest.fail(f"the browser gave no answer: {ERRORS.read_text()[-3000:]}")
+    found: list[dict[str, Any]] = json.loads(answer)
     return found
+
+
+@cache
+def start_probe() -> subprocess.Popen[bytes]:
+    """Start a browser, which takes two seconds. It serves all tests of this process, and ends with its input."""
+    asked = {"home": str(HOME), "browser": chromium(), "env": environment()}
+    with ERRORS.open("wb") as errors:
+        probe = subprocess.Popen(
+            [str(node()), str(PROBE), json.dumps(asked)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+        )
+    atexit.register(probe.communicate, timeout=SECONDS)
+    return probe

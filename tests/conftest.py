@@ -14,6 +14,7 @@ from hypothesis import settings
 
 import gdi
 from helpers import stop_after, tiny_config
+from sweep_runs import SWEEP_STEPS, begin_sweep, drive, write_plan
 
 # A busy machine must not turn a slow moment into a failure.
 settings.register_profile("no deadline", deadline=None)
@@ -45,10 +46,25 @@ def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         yield
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    """Use one torch thread, so that parallel test processes do not compete for cores."""
+@pytest.fixture(scope="session", autouse=True)
+def _no_wait_for_the_disk() -> Iterator[None]:
+    """Let no write wait for the disk, which takes a small run as long as its training.
+
+    Only a power cut needs this wait, and no test can make one. A killed process loses nothing without it.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Use one torch thread, whatever a run asks for, so that parallel test processes do not compete for cores."""
     torch.set_num_threads(1)
+    set_num_threads = torch.set_num_threads
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch, "set_num_threads", lambda count: set_num_threads(1))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -66,6 +82,17 @@ def stopped_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the same run, stopped at about 1,200 of its 2,000 steps. Copy it before you change it."""
     torch.set_num_threads(1)
     return gdi.train(tiny_config(), tmp_path_factory.mktemp("stopped") / "run", console=stop_after(1200)).run_dir
+
+
+@pytest.fixture(scope="session")
+def whole_sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of an undisturbed sweep. It is for comparison only: do not write to it."""
+    folder = tmp_path_factory.mktemp("whole")
+    plan = write_plan(folder, SWEEP_STEPS)
+    begin_sweep(plan, folder / "sweep")
+    code, out, err = drive(str(plan), "--out", str(folder / "sweep"), "-j", "2")
+    assert code == 0, out + err
+    return folder / "sweep"
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -73,14 +72,6 @@ class Fails(MisbehavingEnv):
             raise ValueError("the lever broke")
 
 
-class KillsItself(MisbehavingEnv):
-    """An environment that ends its process in the fifth step of every episode."""
-
-    def misbehave(self) -> None:
-        if self._steps == 5:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
 class FaultyOnce(MisbehavingEnv):
     """An environment that has one fault, once."""
 
@@ -142,7 +133,6 @@ ENVS = {
     "Hangs": Hangs,
     "HangsAtStart": HangsAtStart,
     "Fails": Fails,
-    "KillsItself": KillsItself,
 }
 for name, env in {**ENVS, **FAULTS}.items():
     gymnasium.register(f"{name}-v0", env)

@@ -1,7 +1,8 @@
 """Ray's calls without its processes: every call is answered at once, in this process.
 
 What Ray would send is pickled here as well, so no two workers share an object. A run in lockstep waits for each answer
-in turn, so it does the same as on Ray. It cannot show what processes do: that they start, compute at once, and die.
+in turn, so it does the same as on Ray. A worker can be lost between two calls. What processes do cannot be shown: that
+they start, compute at once, and die while they compute.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 import ray
 import ray.cloudpickle as pickle
-from ray.exceptions import RayTaskError
+from ray.exceptions import ActorDiedError, RayActorError, RayTaskError
 
 from gdi.errors import DivergenceError, EnvironmentFaultError, UserError
 
@@ -25,6 +26,10 @@ class Reference:
     """The number of a stored object."""
 
     number: int
+
+
+class ProcessEndsError(BaseException):
+    """Raised by an environment that would end its process. Nobody but Ray sees such an end."""
 
 
 class RayInProcess:
@@ -59,6 +64,10 @@ class RayInProcess:
         self._workers[number] = worker(*pickle.loads(pickle.dumps(args)))
         return Handle(number)
 
+    def lose(self, worker: str) -> None:
+        """Let the first worker of this class die. Who calls it learns so, as in Ray."""
+        del self._workers[next(n for n, one in self._workers.items() if type(one).__name__ == worker)]
+
     def put(self, value: Any) -> Reference:
         reference = Reference(next(self._numbers))
         self._objects[reference.number] = pickle.dumps(value)
@@ -69,6 +78,8 @@ class RayInProcess:
             found = pickle.loads(self._objects[references.number])
             if isinstance(found, RayTaskError):
                 raise found.as_instanceof_cause()
+            if isinstance(found, RayActorError):
+                raise found
             return found
         return [self.get(reference) for reference in references]
 
@@ -76,13 +87,20 @@ class RayInProcess:
         """Call a worker. As in Ray, a reference that is an argument itself arrives as its object."""
         if method == "__ray_ready__":
             return self.put(True)
+        if number not in self._workers:
+            return self._failed(ActorDiedError(), returns)
         here = [self.get(a) if isinstance(a, Reference) else pickle.loads(pickle.dumps(a)) for a in arguments]
         try:
             answer = getattr(self._workers[number], method)(*here)
-        except (UserError, DivergenceError, EnvironmentFaultError) as error:  # a bug fails the test here
-            failed = RayTaskError(method, str(error), error)
-            return self.put(failed) if returns == 1 else [self.put(failed) for _ in range(returns)]
+        except ProcessEndsError:
+            del self._workers[number]
+            return self._failed(ActorDiedError(), returns)
+        except (UserError, DivergenceError, EnvironmentFaultError, RayActorError) as error:  # a bug fails the test here
+            return self._failed(RayTaskError(method, str(error), error), returns)
         return self.put(answer) if returns == 1 else [self.put(part) for part in answer]
+
+    def _failed(self, error: Exception, returns: int) -> Any:
+        return self.put(error) if returns == 1 else [self.put(error) for _ in range(returns)]
 
 
 HERE: list[RayInProcess] = []  # the one of the present test

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import gdi
 from gdi.config import Config
 from gdi.placement import PlacementConfig
 from gdi.runtime.checkpoint import CheckpointStore
-from helpers import RecordingConsole, read_metric_lines
+from helpers import RecordingConsole, read_metric_lines, tiny_config
 
 QUICK = PlacementConfig(stall_seconds=120.0, hang_seconds=60.0)
 LOCKSTEP = replace(QUICK, lockstep=True)
@@ -88,6 +89,19 @@ def processes(worker: str) -> list[int]:
     return [actor["Pid"] for actor in found if actor["ActorClassName"] == worker]
 
 
+def below(pid: int) -> set[int]:
+    """Return a process and all its descendants."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
 def niceness_of(worker: str) -> set[int]:
     """Return the niceness values of all threads of these processes."""
     threads = [int(thread) for pid in processes(worker) for thread in os.listdir(f"/proc/{pid}/task")]
@@ -126,6 +140,21 @@ def until_there_are(count: int, worker: str) -> Callable[[], None]:
     The run waits as well, so it cannot end before they exist.
     """
     return lambda: wait_until(lambda: len(processes(worker)) >= count)
+
+
+def assert_goes_back_once(console: At, run_dir: Path, placement: PlacementConfig) -> None:
+    """Train while the console loses a part after 250 steps: the run repeats what is newer than step 200, and ends."""
+    config = tiny_config(steps=400)
+    # Lines newer than the newest checkpoint.
+    config = replace(config, run=replace(config.run, log_every_steps=50, checkpoint_every_steps=200))
+    result = gdi.train(config, run_dir, runtime="ray", placement=placement, console=console)
+    assert result.finished
+    assert result.steps == 400
+    back = sum("Restarting from the newest checkpoint" in text for text in console.notices)
+    assert back == 1, console.notices
+    assert int(newest(run_dir)["system"]["learner"]["trained_transitions"]) == config.data.replay * 400
+    steps = [line["steps"] for line in read_metric_lines(run_dir) if line["kind"] == "train"]
+    assert steps == sorted(set(steps))  # what was logged after the checkpoint was taken back
 
 
 def atari_config() -> Config:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
+from gdi.cli.main import main
 from gdi.sweep.claim import _read as read_claim
 from gdi.sweep.claim import newest_generations
+from gdi.sweep.estimate import remember_trials
 from gdi.sweep.holder import is_dead
+from gdi.sweep.jobs import all_jobs
+from gdi.sweep.plan import read_plan
+from gdi.sweep.probe import Trial
+from gdi.sweep.record import kind_of, store_plan
 from gdi.sweep.results import SweepFolder
 from helpers import read_metric_lines
+from processes import CommandProcess
 
 TINY = """\
 envs = ["MinAtar/Breakout-v0"]
@@ -24,10 +30,10 @@ presets = ["gdi-i3", "fixed"]
 seeds = "0-1"
 steps = {steps}
 [settings]
-env.num_envs = 8
+env.num_envs = 16
 network.hidden_units = 16
 data.sequence_steps = 5
-data.batch_size_sequences = 8
+data.batch_size_sequences = 16
 data.replay = 2
 data.replay_span_windows = 4
 evaluation.episodes = 2
@@ -36,6 +42,7 @@ run.log_every_steps = 250
 run.checkpoint_every_steps = 250
 run.states_per_stage = 0
 """
+SWEEP_STEPS = 2400  # of each run of the sweeps that are stopped or killed
 PATIENCE_SECONDS = 300.0
 
 
@@ -45,25 +52,24 @@ def write_plan(folder: Path, steps: int = 2000, text: str = TINY) -> Path:
     return path
 
 
-class DriverProcess:
+def begin_sweep(plan: Path, sweep: Path) -> None:
+    """Make a sweep folder as one that was stopped after its trials. Only few tests need these, which take seconds."""
+    store_plan(sweep, read_plan(plan))
+    remember_trials(sweep, {kind_of(job): Trial(1000.0, 1 << 28, 1 << 20) for job in all_jobs(read_plan(plan))})
+
+
+def drive(*words: str) -> tuple[int, str, str]:
+    """Run ``gdi sweep`` here, with its jobs in processes. Return its exit code, and what it printed."""
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        code = main(["sweep", *words])
+    return code, out.getvalue(), err.getvalue()
+
+
+class DriverProcess(CommandProcess):
     """A ``gdi sweep`` in its own process."""
 
     def __init__(self, *words: str) -> None:
-        command = [sys.executable, "-m", "gdi", "sweep", *words]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    def send(self, number: int) -> None:
-        self.process.send_signal(number)
-
-    def end(self) -> tuple[int, str, str]:
-        out, err = self.process.communicate(timeout=PATIENCE_SECONDS)
-        return self.process.returncode, out, err
+        super().__init__("sweep", *words)
 
 
 def workers(sweep: Path) -> list[int]:
@@ -86,8 +92,8 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 def wait_for_workers(sweep: Path, driver: DriverProcess, count: int = 1) -> None:
-    wait_until(lambda: len(workers(sweep)) >= count or driver.process.poll() is not None, "workers")
-    assert driver.process.poll() is None, "the driver ended before its workers were seen"
+    wait_until(lambda: len(workers(sweep)) >= count or driver.has_ended(), "workers")
+    assert not driver.has_ended(), "the driver ended before its workers were seen"
 
 
 def logged_lines(sweep: Path) -> int:

@@ -34,7 +34,7 @@ def test_the_example_runs_as_printed(page: str, tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     # As printed but for its length: a test must be short.
     names: dict[str, object] = {}
-    exec(block.replace("steps=50_000", "steps=600"), names)
+    exec(block.replace("steps=50_000", "steps=100"), names)
     assert names["done"]
     assert isinstance(names["agent"], gdi.Agent)
     assert list((tmp_path / "runs").iterdir())

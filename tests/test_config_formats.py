@@ -29,11 +29,11 @@ def test_there_is_one_of_every_preset_at_every_scale() -> None:
 
 
 def as_first_published(config: Config) -> Config:
-    """Return a preset's config without what came later: kept states, and at scale classic the mends of its defaults."""
+    """Return a preset's config without what came later: kept states, and the mends of the defaults of two scales."""
     config = replace(config, run=replace(config.run, states_per_stage=0))
+    learner = replace(config.learner, q_loss_scale=10.0)
     if config.scale != "classic":
-        return config
-    learner = config.learner
+        return replace(config, learner=learner)
     if config.preset != "gdi-h3":
         learner = replace(learner, reward_shapes=("log",), reward_scales=(0.15,))
     network = replace(config.network, normalize=False, hidden_units=64)

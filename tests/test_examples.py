@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ import pytest
 import gdi
 from gdi.cli.main import main
 from gdi.config import Config
-from helpers import error_line, read_metric_lines, saved_network
+from helpers import RecordingConsole, error_line, read_metric_lines, saved_network
+from processes import run_child
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = ["my_algorithm", "my_controller"]
@@ -48,32 +48,21 @@ def test_the_algorithm_solves_cartpole(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert evaluation.mean >= 400
 
 
-KILLED = """
-import os, signal, sys
-sys.path[:0] = [{examples!r}, {tests!r}]
-import gdi, {name} as example
-from test_examples import tiny
+class Killer(RecordingConsole):
+    """A console that kills its process once the run has reached 450 steps, with lines newer than its checkpoint."""
 
-class Killer:
-    def event(self, event):
-        if event["kind"] == "progress" and event["steps"] >= 700:
+    def event(self, event: dict[str, Any]) -> None:
+        if event["kind"] == "progress" and event["steps"] >= 450:
             os.kill(os.getpid(), signal.SIGKILL)
-    def episode(self, steps, episode): ...
-    def close(self): ...
-
-gdi.train(tiny(example.make_config("MinAtar/Breakout-v0", steps=1200, seed=3)), {folder!r}, console=Killer())
-"""
 
 
 @pytest.mark.kill
 def test_killed_and_resumed_equals_unbroken(example: Any, tmp_path: Path) -> None:
-    config = tiny(example.make_config("MinAtar/Breakout-v0", steps=1200, seed=3))
+    config = tiny(example.make_config("MinAtar/Breakout-v0", steps=600, seed=3))
     whole = gdi.train(config, tmp_path / "whole").run_dir
     folder = tmp_path / "killed"
-    code = KILLED.format(
-        examples=str(EXAMPLES), tests=str(Path(__file__).parent), name=example.__name__, folder=str(folder)
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    killed = run_child(lambda: bool(gdi.train(config, folder, console=Killer())), tmp_path / "output")
+    assert killed.code == -signal.SIGKILL
     resumed = gdi.train(config, folder, resume=True)
     assert resumed.finished
     assert read_metric_lines(folder) == read_metric_lines(whole)

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,13 +16,14 @@ import pytest
 
 from gdi.cli.main import main
 from helpers import read_metric_lines, saved_network
+from processes import CommandProcess
 
 KILLS = int(os.environ.get("GDI_KILLS", "2"))
-CAPACITY, STEPS, LOG = 600, 3600, 50
+CAPACITY, STEPS, LOG = 300, 1800, 50
 RUN = [
     *("train", "dqn", "--env=MinAtar/Breakout-v0", f"--steps={STEPS}", "--seed=5", "--network.hidden-units=16"),
-    *(f"--data.capacity-transitions={CAPACITY}", "--data.learn-start-transitions=200", "--run.threads=1"),
-    *("--evaluation.every-steps=1200", "--evaluation.episodes=2", f"--run.log-every-steps={LOG}"),
+    *(f"--data.capacity-transitions={CAPACITY}", "--data.learn-start-transitions=100", "--run.threads=1"),
+    *("--evaluation.every-steps=600", "--evaluation.episodes=2", f"--run.log-every-steps={LOG}"),
     *("--run.checkpoint-every-steps=100", "--json"),
 ]
 
@@ -40,17 +39,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def kill_after(run_dir: Path, steps: int, seconds: float) -> None:
     """Kill the run some seconds after it has logged so many steps."""
-    command = [sys.executable, "-m", "gdi.cli.main", *RUN, "--run-dir", str(run_dir)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = CommandProcess(*RUN, "--run-dir", str(run_dir))
     log, deadline = run_dir / "metrics.jsonl", time.monotonic() + 240
     while not log.exists() or log.read_bytes().count(b'"kind": "train"') < steps // LOG:
-        assert process.poll() is None
+        assert not process.has_ended(), process.end()
         assert time.monotonic() < deadline
         time.sleep(0.002)
     time.sleep(seconds)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL  # not at its end
+    process.send(signal.SIGKILL)
+    assert process.end()[0] == -signal.SIGKILL  # not at its end
 
 
 @pytest.mark.parametrize("number", range(KILLS))

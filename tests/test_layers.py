@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gdi.sweep.process import IMPORTS, IMPORTS_FOR
+
 SOURCE = Path(__file__).parents[1] / "src" / "gdi"
 
 # From the first layer to the last; a module may import from its own layer and from those before it.
@@ -80,26 +82,26 @@ def test_imports_without_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_run_imports_neither_a_compiler_nor_a_plotting_library(tmp_path: Path) -> None:
-    """Each of them takes a second, in every process that trains or plays."""
+def test_what_a_new_process_imports(tmp_path: Path) -> None:
+    """Importing changes no global random state. Only a video needs OpenCV, FFmpeg and a window.
+
+    A run needs neither a compiler nor a plotting library. Each takes a second, in every process that trains or plays.
+    One process shows all this, because a new one takes two seconds itself.
+    """
     run = ["train", "--env=MinAtar/Breakout-v0", "--steps=200", f"--run-dir={tmp_path / 'run'}", "--run.threads=1"]
+    modules = ["gdi.cli.evaluate", "gdi.cli.play", "gdi.evaluation.video", *IMPORTS, *IMPORTS_FOR["MinAtar/"]]
     code = (
-        "import sys\n"
-        "from gdi.cli.main import main\n"
-        f"assert main({[*run, '--evaluation.episodes=1']}) == 0\n"
-        "found = {'torch._dynamo', 'torch._inductor', 'seaborn', 'matplotlib', 'pandas'} & set(sys.modules)\n"
-        "assert not found, found\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-
-def test_importing_changes_no_global_random_state() -> None:
-    # Other libraries first: what they do at import is theirs.
-    code = (
-        "import random, numpy as np, torch, gymnasium, minatar, rich.progress, tyro, tensorboardX\n"
+        # Other libraries first: what they do at import is theirs.
+        "import importlib, random, sys, numpy as np, torch, gymnasium, rich.progress, tyro, tensorboardX\n"
         "def state(): return random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()\n"
         "before = state()\n"
-        "import gdi.api, gdi.cli.train\n"
-        "assert state() == before"
+        f"for module in {modules}: importlib.import_module(module)\n"
+        "assert state() == before\n"
+        "for_videos = {'cv2', 'imageio_ffmpeg', 'ale_py', 'pygame'} & set(sys.modules)\n"
+        "assert not for_videos, for_videos\n"
+        "from gdi.cli.main import main\n"
+        f"assert main({[*run, '--evaluation.episodes=1']}) == 0\n"
+        "slow = {'torch._dynamo', 'torch._inductor', 'seaborn', 'matplotlib', 'pandas'} & set(sys.modules)\n"
+        "assert not slow, slow\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

@@ -54,7 +54,7 @@ def gradients(preset: str = "gdi-i3", **learner: float) -> dict[str, float]:
     part = learner_for(preset, **learner)
     batch = random_batch(part._config, SPEC, 6)
     part._optimizer.step = lambda update, progress: 0.0  # type: ignore[method-assign]
-    part._optimizer.clip = lambda: torch.tensor(1.0)  # type: ignore[method-assign]
+    part._optimizer.clip = lambda: 1.0  # type: ignore[method-assign]
     part.update(batch)
     return {name: 0.0 if p.grad is None else float(p.grad.abs().sum()) for name, p in part.network.named_parameters()}
 

@@ -11,7 +11,7 @@ import torch
 from gdi.errors import UserError
 from gdi.networks import AgentNetwork, Seen
 from gdi.networks.dynamics import Dynamics
-from gdi.networks.torsos import FirstConvolution, make_torso, resolve_torso
+from gdi.networks.torsos import DENSE_CONVOLUTION_IMAGES, FirstConvolution, make_torso, resolve_torso
 from gdi.presets import make_config
 from helpers import make_network, randomize_advantages, seen_of, tiny_config, with_lstm
 
@@ -63,6 +63,23 @@ def test_torsos_give_features_and_gradients(torso: str, shape: tuple[int, ...], 
     assert features.shape == (7, 32)
     features.sum().backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in made.parameters())
+
+
+@pytest.mark.parametrize("images", [DENSE_CONVOLUTION_IMAGES, DENSE_CONVOLUTION_IMAGES - 1])
+@pytest.mark.parametrize(("torso", "shape"), [("minatar", (10, 10, 4)), ("impala-shallow", (84, 84, 2))])
+def test_a_dense_layer_as_a_convolution_computes_the_same(torso: str, shape: tuple[int, ...], images: int) -> None:
+    product = make_torso(torso, shape, 32)
+    convolution = make_torso(torso, shape, 32, dense_as_convolution=True)
+    convolution.load_state_dict(product.state_dict())
+    obs = torch.randint(0, 2, (images, *shape)).bool()
+    features = [made(obs) for made in (product, convolution)]
+    torch.testing.assert_close(features[1], features[0])
+    gradients = [
+        torch.autograd.grad(x.square().sum(), list(made.parameters()))
+        for x, made in zip(features, (product, convolution), strict=True)
+    ]
+    for first, second in zip(*gradients, strict=True):
+        torch.testing.assert_close(second, first, rtol=1e-4, atol=1e-4 * float(first.abs().max()))
 
 
 def test_bytes_are_scaled_and_booleans_are_not() -> None:

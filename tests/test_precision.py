@@ -123,7 +123,7 @@ def test_a_run_keeps_its_precision_and_repeats(tmp_path: Path) -> None:
     logs = []
     for name, precision in (("a", "bfloat16"), ("b", "bfloat16"), ("c", "float32")):
         config = atari(precision=precision)
-        result = gdi.train(replace(config, steps=100), tmp_path / name)
+        result = gdi.train(replace(config, steps=60), tmp_path / name)
         assert result.finished
         lines = read_metrics(tmp_path / name, "train")
         logs.append([{k: v for k, v in line.items() if k != "clock"} for line in lines])

@@ -1,16 +1,15 @@
-"""Several actors on Ray: they share the steps exactly, join and leave while it runs, and wait for room."""
+"""Several actors on Ray: they share the steps exactly, and wait for room."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import gdi
-from helpers import error_line, read_metric_lines, tiny_config
-from ray_runs import QUICK, At, Both, When, newest, niceness_of, seldom, until_there_are
+from helpers import read_metric_lines, tiny_config
+from ray_runs import QUICK, At, Both, newest, niceness_of, until_there_are
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
@@ -49,30 +48,3 @@ def test_several_actors_train_every_transition_and_end_exactly(tmp_path: Path) -
     assert gdi.load(result.run_dir, best=True).steps in {
         line["steps"] for line in lines if line["kind"] == "evaluation"
     }
-
-
-@pytest.mark.usefixtures("shared_ray")
-def test_actors_join_and_leave_while_it_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from gdi.cli.main import main
-
-    monkeypatch.setattr("gdi.runtime.ray.actor_count.LOOK_EVERY_SECONDS", 0.0)
-    folder = tmp_path / "run"
-
-    def want(actors: int) -> Callable[[], None]:
-        return lambda: main(["actors", str(folder), str(actors)])
-
-    placement = replace(QUICK, envs_per_actor=4)
-    console, joined = At(200, want(3)), At(400, until_there_are(3, "ActorWorker"))
-    all_play = When(lambda event: event.get("ray/actors") == 3, want(1))
-    config = seldom(tiny_config(steps=3000))
-    result = gdi.train(config, folder, runtime="ray", placement=placement, console=Both(console, joined, all_play))
-    assert result.steps == 3000
-    counts = [line["ray/actors"] for line in console.seen]
-    assert counts[0] == 1
-    assert max(counts) == 3
-    assert counts[-1] == 1
-    assert console.seen[-1]["ray/dropped_windows_total"] == 0  # who leaves delivers first
-    capsys.readouterr()
-    assert "is not being trained: start it" in error_line(["actors", str(folder), "2"], capsys)

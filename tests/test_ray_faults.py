@@ -15,25 +15,26 @@ import pytest
 
 import gdi
 from gdi.cli.main import main
-from gdi.errors import DivergenceError
-from gdi.runtime.exceptions import StallError
-from helpers import read_metric_lines, tiny_config
-from ray_runs import QUICK, TRAIN, At, Both, When, kill_one, newest, seldom, until_there_are, wait_until
+from helpers import tiny_config
+from ray_runs import (
+    QUICK,
+    TRAIN,
+    At,
+    Both,
+    When,
+    assert_goes_back_once,
+    below,
+    kill_one,
+    newest,
+    seldom,
+    until_there_are,
+    wait_until,
+)
 
 pytest.importorskip("ray")
 from ray_in_process import RayInProcess
 
 pytestmark = pytest.mark.ray
-
-
-@pytest.mark.usefixtures("shared_ray")
-def test_an_environment_that_always_kills_its_process_stops_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gdi.runtime.ray.pool.FAILURES_PER_ACTOR", 1)  # every start of a process takes seconds
-    config = tiny_config("ray_envs:KillsItself-v0", steps=1200)
-    with pytest.raises(StallError, match="2 actors in a row failed"):
-        gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
 
 
 @pytest.mark.usefixtures("own_ray")
@@ -96,7 +97,7 @@ def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: P
 def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_takes_other_actors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SIGKILL of the driver; then resumed with two actors for one; then by the local runtime."""
+    """SIGKILL of the driver, with which all of Ray dies; then resumed with two actors, and by the local runtime."""
     folder = tmp_path / "run"
     argv = ["train", *TRAIN, "--run-dir", str(folder)]
     on_ray = ["--runtime", "ray"]
@@ -108,8 +109,11 @@ def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_ta
         return len(list(folder.glob("checkpoints/step-*"))) >= 2
 
     wait_until(saved_twice, 180)
+    orphans = below(driver.pid) - {driver.pid}
     driver.kill()
     driver.communicate()
+    # Ray's agents would stay for a minute.
+    wait_until(lambda: not any(Path(f"/proc/{orphan}").exists() for orphan in orphans), 45)
 
     def resume(*more: str) -> str:
         """Until its steps are in a checkpoint, then SIGTERM; what it told."""
@@ -138,25 +142,11 @@ def test_losing_the_driver_loses_what_is_newer_than_the_checkpoint_and_resume_ta
 
 
 @pytest.mark.usefixtures("shared_ray")
-def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(tmp_path: Path) -> None:
-    """One of two learners is killed, then the controller, then the parameter server."""
-    workers = ["LearnerWorker", "ControllerWorker", "ParameterWorker"]
-    config = tiny_config(steps=800)
-    # Lines newer than the newest checkpoint.
-    config = replace(config, run=replace(config.run, log_every_steps=50, checkpoint_every_steps=200))
-    consoles = [At(250 + 200 * i, kill_one(worker)) for i, worker in enumerate(workers)]
-    console = consoles[0]
-    placement = replace(QUICK, learners=2)
-    result = gdi.train(config, tmp_path / "run", runtime="ray", placement=placement, console=Both(*consoles))
-    assert result.finished
-    assert result.steps == 800
-    back = sum("Restarting from the newest checkpoint" in text for text in console.notices)
-    assert back == len(workers), console.notices
-    state = newest(result.run_dir)["system"]
-    assert int(state["learner"]["trained_transitions"]) == config.data.replay * 800
-    steps = [line["steps"] for line in read_metric_lines(result.run_dir) if line["kind"] == "train"]
-    assert steps == sorted(set(steps))  # what was logged after the checkpoint was taken back
-    assert "lost" in (result.run_dir / "notices.log").read_text()
+def test_a_lost_learner_goes_back_to_the_newest_checkpoint(tmp_path: Path) -> None:
+    """One of two. For every other part see ``test_ray_in_process.py``: each new start takes four imports of torch."""
+    console = At(250, kill_one("LearnerWorker"))
+    assert_goes_back_once(console, tmp_path / "run", replace(QUICK, learners=2))
+    assert "lost" in (tmp_path / "run" / "notices.log").read_text()
 
 
 @pytest.mark.usefixtures("shared_ray")
@@ -194,11 +184,3 @@ def test_a_run_can_be_stopped_while_no_window_comes(
     assert flag.exists(), "nobody hung"
     assert console.notices == [], "it stopped only after the actor was replaced"
     assert newest(result.run_dir)["system"]["steps"] == result.steps
-
-
-@pytest.mark.usefixtures("shared_ray")
-def test_a_divergence_of_an_actor_is_told_and_saved_as_it_is_locally(tmp_path: Path) -> None:
-    config = tiny_config(warmup_updates=0, learning_rate=1e20, batch_size_sequences=16, replay=1, replay_span_windows=1)
-    with pytest.raises(DivergenceError, match="policy became"):
-        gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
-    assert list((tmp_path / "run" / "checkpoints").glob("step-*"))

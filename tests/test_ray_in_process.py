@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,16 +10,33 @@ import numpy as np
 import pytest
 
 import gdi
+import ray_envs
+from gdi.cli.main import main
 from gdi.config import SampledReplayConfig
 from gdi.errors import DivergenceError
-from helpers import RecordingConsole, read_metric_lines, saved_network, stop_after, tiny_config, with_lstm
-from ray_runs import LOCKSTEP, QUICK, assert_same_runs, atari_config, newest, often, without_ray
+from gdi.runtime.exceptions import StallError
+from helpers import RecordingConsole, error_line, read_metric_lines, saved_network, stop_after, tiny_config, with_lstm
+from ray_runs import (
+    LOCKSTEP,
+    QUICK,
+    At,
+    Both,
+    When,
+    assert_goes_back_once,
+    assert_same_runs,
+    atari_config,
+    newest,
+    often,
+    seldom,
+    without_ray,
+)
 from systems import small, with_e
 from test_env_faults import faulty
 from test_faults import poison
 
 pytest.importorskip("ray")
-from ray_in_process import RayInProcess
+from gdi.runtime.ray.pool import FAILURES_PER_ACTOR
+from ray_in_process import ProcessEndsError, RayInProcess
 
 SLICES = SampledReplayConfig(
     capacity_transitions=200,
@@ -118,3 +136,60 @@ def test_a_fresh_copy_is_counted_and_the_run_goes_on(tmp_path: Path, monkeypatch
     lines = [line for line in read_metric_lines(result.run_dir) if line["kind"] == "train"]
     assert lines[-1]["env/restarts_total"] == 1
     assert lines[-1]["ray/replaced_total"] == 0
+
+
+@pytest.mark.parametrize("worker", ["LearnerWorker", "ControllerWorker", "ParameterWorker", "CollectorWorker"])
+def test_a_lost_central_part_goes_back_to_the_newest_checkpoint(
+    worker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = RayInProcess()
+    here.install(monkeypatch)
+    assert_goes_back_once(At(250, lambda: here.lose(worker)), tmp_path / "run", QUICK)
+
+
+def test_a_divergence_of_an_actor_is_told_and_saved_as_it_is_locally(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    RayInProcess().install(monkeypatch)
+    config = tiny_config(warmup_updates=0, learning_rate=1e20, batch_size_sequences=16, replay=1, replay_span_windows=1)
+    with pytest.raises(DivergenceError, match="policy became"):
+        gdi.train(config, tmp_path / "run", runtime="ray", placement=QUICK)
+    assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
+
+
+def test_an_environment_that_always_ends_its_process_stops_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(self: ray_envs.MisbehavingEnv) -> None:
+        if self._steps == 5:
+            raise ProcessEndsError
+
+    monkeypatch.setattr(ray_envs.MisbehavingEnv, "misbehave", end)
+    RayInProcess().install(monkeypatch)
+    told = f"{FAILURES_PER_ACTOR + 1} actors in a row failed before any window"
+    with pytest.raises(StallError, match=told):
+        gdi.train(tiny_config("ray_envs:Plain-v0", steps=1200), tmp_path / "run", runtime="ray", placement=QUICK)
+
+
+def test_actors_join_and_leave_while_it_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    RayInProcess().install(monkeypatch)
+    monkeypatch.setattr("gdi.runtime.ray.actor_count.LOOK_EVERY_SECONDS", 0.0)
+    folder = tmp_path / "run"
+
+    def want(actors: int) -> Callable[[], None]:
+        return lambda: main(["actors", str(folder), str(actors)])
+
+    placement = replace(QUICK, envs_per_actor=4)
+    console, all_play = At(300, want(3)), When(lambda event: event.get("ray/actors") == 3, want(1))
+    config = seldom(tiny_config(steps=1500))
+    result = gdi.train(config, folder, runtime="ray", placement=placement, console=Both(console, all_play))
+    assert result.steps == 1500
+    counts = [line["ray/actors"] for line in console.seen]
+    assert counts[0] == 1
+    assert max(counts) == 3
+    assert counts[-1] == 1
+    assert console.seen[-1]["ray/dropped_windows_total"] == 0  # who leaves delivers first
+    capsys.readouterr()
+    assert "is not being trained: start it" in error_line(["actors", str(folder), "2"], capsys)

@@ -16,7 +16,7 @@ from gdi.errors import UserError
 from gdi.runtime.exceptions import StallError
 from gdi.runtime.ray.cluster import cluster, private_ray
 from helpers import tiny_config
-from ray_runs import QUICK, At, seldom
+from ray_runs import QUICK, At, below, seldom
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.ray
@@ -26,19 +26,6 @@ import sys
 from ray._raylet import GcsClient
 print(len(GcsClient(address=sys.argv[1]).internal_kv_keys(b"", None, 10)) >= 0)
 """
-
-
-def below(pid: int) -> set[int]:
-    """Return a process and all its descendants."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
 
 
 def listening_beyond_loopback() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from gdi.report.material import looks_of, make_material
 from gdi.report.report import report
 from gdi.report.runs import find_run_folders, read_run
 from gdi.report.sections.curves import align, curves
-from gdi.runtime.lock import run_lock
+from gdi.runtime.lock import RunLock
 from helpers import error_line
 from run_folders import append, hand_config, train_line, write_run
 
@@ -69,7 +70,7 @@ def test_a_run_reads_as_it_was_written(tmp_path: Path) -> None:
 def test_the_state_in_words(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", some_lines(), replace(hand_config(), steps=2000))
     assert read_run(folder).state.text == "stopped at 1,200 of 2,000 steps; gdi train --resume continues it"
-    with run_lock(folder, "local"):
+    with closing(RunLock(folder, "local")):
         assert read_run(folder).state.text == "running, 1,200 of 2,000 steps"
     append(folder, json.dumps(evaluation_line(2000, 1.0)) + "\n")
     assert read_run(folder).state.word == "finished"

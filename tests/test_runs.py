@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import threading
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from gdi.errors import UserError
 from gdi.runtime.checkpoint import CheckpointStore
 from gdi.runtime.folder import read_config
 from gdi.runtime.local import build
-from gdi.runtime.lock import lock_holder, run_lock
+from gdi.runtime.lock import RunLock, lock_holder
 from helpers import read_metric_lines, saved_network, stop_after, tiny_config, with_lstm
 
 
@@ -60,7 +60,7 @@ CASES = {
 
 
 # Stops in the middle, and in the very iterations that log (250, 500), save (500) and evaluate (1000).
-STOPS = [(name, 700) for name in CASES] + [("feed-forward", steps) for steps in (250, 500, 1000, 1990)]
+STOPS = [(name, 450) for name in CASES] + [("feed-forward", steps) for steps in (250, 500, 1000, 1990)]
 
 
 @pytest.mark.parametrize(("name", "steps"), STOPS)
@@ -69,7 +69,7 @@ def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, whole_run: Pat
     if config == tiny_config():
         whole = whole_run
     else:
-        config = replace(config, steps=1300)
+        config = replace(config, steps=900, evaluation=replace(config.evaluation, every_steps=600))
         whole = gdi.train(config, tmp_path / "whole").run_dir
     part = gdi.train(config, tmp_path / "part", console=stop_after(steps))
     assert not part.finished
@@ -152,7 +152,7 @@ def test_a_controller_per_environment_learns_from_its_own_episodes_only() -> Non
 def test_a_run_that_is_being_trained_is_not_resumed_by_another(tmp_path: Path) -> None:
     config = tiny_config(steps=400)
     gdi.train(config, tmp_path / "run")
-    with run_lock(tmp_path / "run"), pytest.raises(UserError, match="another process"):
+    with closing(RunLock(tmp_path / "run")), pytest.raises(UserError, match="another process"):
         gdi.train(config, tmp_path / "run", resume=True)
     assert gdi.train(config, tmp_path / "run", resume=True).finished
 
@@ -161,12 +161,12 @@ def test_only_a_run_on_ray_takes_another_number_of_actors(tmp_path: Path, capsys
     folder = gdi.train(tiny_config(steps=400), tmp_path / "run").run_dir
     before = sorted(folder.iterdir())
     for holder, words in ((None, "is not being trained: start it"), ("local", "not being trained on Ray")):
-        with run_lock(folder, holder) if holder else nullcontext():
+        with closing(RunLock(folder, holder)) if holder else nullcontext():
             assert lock_holder(folder) == holder
             assert main(["actors", str(folder), "3"]) == 2
         assert words in capsys.readouterr().err
     assert sorted(folder.iterdir()) == before
-    with run_lock(folder, "ray"):
+    with closing(RunLock(folder, "ray")):
         assert main(["actors", str(folder), "3"]) == 0
     assert (folder / "actors").read_text() == "3\n"
 

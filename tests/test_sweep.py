@@ -23,7 +23,7 @@ from gdi.errors import UserError
 from gdi.scores.readers import load_agents
 from gdi.sweep import driver, estimate, probe
 from gdi.sweep import plan as plans
-from gdi.sweep.display import Display, Pace, duration
+from gdi.sweep.display import Display, Pace
 from gdi.sweep.driver import Driver, Options
 from gdi.sweep.estimate import kind_of
 from gdi.sweep.files import write_whole
@@ -811,7 +811,6 @@ def test_the_pace_forgets_what_was_done_before() -> None:
     assert pace.seconds_left(1000) == pytest.approx(50)
     pace.at(fresh, 1200)
     assert pace.done(fresh) == 1000
-    assert [duration(s) for s in (None, 40, 720, 11100)] == ["unknown", "40 s", "12 min", "3 h 05 min"]
 
 
 # ------------------------------------------------------------------------------------------------- the whole command

@@ -12,9 +12,12 @@ import pytest
 
 from gdi.sweep.results import SweepFolder
 from sweep_runs import (
+    SWEEP_STEPS,
     TINY,
     DriverProcess,
+    begin_sweep,
     check_whole,
+    drive,
     kill,
     logged_lines,
     rows,
@@ -25,24 +28,16 @@ from sweep_runs import (
 )
 from test_run_folder import may_mount
 
-STEPS = 4000
-
 pytestmark = pytest.mark.kill
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("whole")
-    code, out, err = DriverProcess(str(write_plan(folder, STEPS)), "--out", str(folder / "sweep"), "-j", "2").end()
-    assert code == 0, out + err
-    return folder / "sweep"
-
-
 def words(tmp_path: Path, *more: str) -> list[str]:
-    return [str(write_plan(tmp_path, STEPS)), "--out", str(tmp_path / "sweep"), *(more or ("-j", "2"))]
+    plan = write_plan(tmp_path, SWEEP_STEPS)
+    begin_sweep(plan, tmp_path / "sweep")
+    return [str(plan), "--out", str(tmp_path / "sweep"), *(more or ("-j", "2"))]
 
 
-def test_ctrl_c_once_saves_and_twice_ends_at_once(tmp_path: Path, whole: Path) -> None:
+def test_ctrl_c_once_saves_and_twice_ends_at_once(tmp_path: Path, whole_sweep: Path) -> None:
     sweep = tmp_path / "sweep"
     driver = DriverProcess(*words(tmp_path))
     wait_for_workers(sweep, driver, 2)
@@ -64,25 +59,26 @@ def test_ctrl_c_once_saves_and_twice_ends_at_once(tmp_path: Path, whole: Path) -
     driver = DriverProcess(*words(tmp_path))
     wait_for_workers(sweep, driver, 1)
     driver.send(signal.SIGINT)
-    wait_until(lambda: driver.process.poll() is not None or bool(driver.send(signal.SIGINT)), "the end")
+    wait_until(lambda: driver.has_ended() or bool(driver.send(signal.SIGINT)), "the end")
     driver.end()
     wait_until(lambda: not workers(sweep), "the end of the workers")
-    code, out, err = DriverProcess(str(sweep)).end()
+    code, out, err = drive(str(sweep))
     assert code == 0, out + err
-    check_whole(sweep, whole)
+    check_whole(sweep, whole_sweep)
 
 
-def test_two_drivers_share_a_folder(tmp_path: Path, whole: Path) -> None:
-    drivers = [DriverProcess(*words(tmp_path, "-j", "1")) for _ in range(2)]
+def test_two_drivers_share_a_folder(tmp_path: Path, whole_sweep: Path) -> None:
+    command = words(tmp_path, "-j", "1")
+    drivers = [DriverProcess(*command) for _ in range(2)]
     ends = [driver.end() for driver in drivers]
     assert [code for code, _, _ in ends] == [0, 0], ends
-    check_whole(tmp_path / "sweep", whole)
+    check_whole(tmp_path / "sweep", whole_sweep)
     worked = [err.count(": finished") for _, _, err in ends]
     assert sum(worked) == 4
     assert min(worked) >= 1
 
 
-def test_workers_of_a_dead_driver_save_and_end(tmp_path: Path, whole: Path) -> None:
+def test_workers_of_a_dead_driver_save_and_end(tmp_path: Path, whole_sweep: Path) -> None:
     sweep = tmp_path / "sweep"
     driver = DriverProcess(*words(tmp_path))
     wait_for_workers(sweep, driver, 2)
@@ -94,12 +90,12 @@ def test_workers_of_a_dead_driver_save_and_end(tmp_path: Path, whole: Path) -> N
     assert not any(folder.status(job).is_result for job in folder.jobs()), "they went on without a driver"
     ends = [path.read_text() for path in (sweep / "logs").glob("*.log")]
     assert all(text.endswith(": stopped\n") for text in ends), ends
-    code, out, err = DriverProcess(str(sweep)).end()
+    code, out, err = drive(str(sweep))
     assert code == 0, out + err
-    check_whole(sweep, whole)
+    check_whole(sweep, whole_sweep)
 
 
-def test_a_killed_worker_is_tried_again_and_then_is_a_failure(tmp_path: Path, whole: Path) -> None:
+def test_a_killed_worker_is_tried_again_and_then_is_a_failure(tmp_path: Path, whole_sweep: Path) -> None:
     sweep = tmp_path / "sweep"
     driver = DriverProcess(*words(tmp_path, "-j", "1", "--retry", "1"))
     killed: list[int] = []
@@ -117,20 +113,20 @@ def test_a_killed_worker_is_tried_again_and_then_is_a_failure(tmp_path: Path, wh
     assert "It is tried again" in err
     assert "1 jobs failed" in out
     assert len(rows(sweep / "results.csv")) == 3
-    code, out, err = DriverProcess(str(sweep)).end()  # a new session tries it again
+    code, out, err = drive(str(sweep))  # a new session tries it again
     assert code == 0, out + err
-    check_whole(sweep, whole)
+    check_whole(sweep, whole_sweep)
 
 
-def test_minutes_stop_a_sweep_in_order(tmp_path: Path, whole: Path) -> None:
+def test_minutes_stop_a_sweep_in_order(tmp_path: Path, whole_sweep: Path) -> None:
     sweep = tmp_path / "sweep"
-    code, out, _ = DriverProcess(*words(tmp_path, "-j", "1", "--minutes", "0.01")).end()
+    code, out, _ = drive(*words(tmp_path, "-j", "1", "--minutes", "0.01"))
     assert code == 0
     assert "of 4 jobs are left" in out
     assert not workers(sweep)
-    code, out, err = DriverProcess(str(sweep)).end()
+    code, out, err = drive(str(sweep))
     assert code == 0, out + err
-    check_whole(sweep, whole)
+    check_whole(sweep, whole_sweep)
 
 
 OWN_ENV = """\
@@ -159,14 +155,14 @@ def test_an_environment_that_raises_is_a_failure_with_its_last_line(tmp_path: Pa
     text = TINY.replace("MinAtar/Breakout-v0", f"{tmp_path}/own_env.py:Env").replace('"0-1"', "3")
     plan = write_plan(tmp_path, 2000, text.replace('"gdi-i3", "fixed"', '"gdi-i3"'))
     sweep = tmp_path / "sweep"
-    code, out, err = DriverProcess(str(plan), "--out", str(sweep)).end()
+    code, out, err = drive(str(plan), "--out", str(sweep))
     assert code == 1, out + err
     (failure,) = rows(sweep / "failures.csv")
     assert (failure["attempt"], failure["exit_code"], failure["seed"]) == ("2", "1", "3")
     assert "RuntimeError: the env is out of luck" in failure["message"]
     assert rows(sweep / "results.csv") == []
     (tmp_path / "broken").unlink()
-    code, out, err = DriverProcess(str(sweep)).end()
+    code, out, err = drive(str(sweep))
     assert code == 0, out + err
     assert rows(sweep / "failures.csv") == []
     assert [row["status"] for row in rows(sweep / "results.csv")] == ["finished"]
@@ -175,26 +171,26 @@ def test_an_environment_that_raises_is_a_failure_with_its_last_line(tmp_path: Pa
 def test_a_diverged_run_is_a_result(tmp_path: Path) -> None:
     text = TINY.replace('"0-1"', "3").replace('"gdi-i3", "fixed"', '"gdi-i3"') + "lr = 1e25\n"
     sweep = tmp_path / "sweep"
-    code, out, err = DriverProcess(str(write_plan(tmp_path, 4000, text)), "--out", str(sweep)).end()
+    code, out, err = drive(str(write_plan(tmp_path, 4000, text)), "--out", str(sweep))
     assert code == 0, out + err
     (row,) = rows(sweep / "results.csv")
     assert row["status"] == "diverged"
     assert 0 < int(row["steps"]) < 4000
     assert rows(sweep / "failures.csv") == []
     assert "Diverged runs are not in the means." in out
-    code, out, _ = DriverProcess(str(sweep)).end()
+    code, out, _ = drive(str(sweep))
     assert (code, rows(sweep / "results.csv")) == (0, [row])
     assert "All 1 jobs are done." in out
 
 
 @pytest.mark.parametrize("size", ["60k", "1500k"])
-def test_a_full_disk_is_one_line_and_loses_nothing(size: str, tmp_path: Path, whole: Path) -> None:
+def test_a_full_disk_is_one_line_and_loses_nothing(size: str, tmp_path: Path, whole_sweep: Path) -> None:
     (tmp_path / "probe").mkdir()
     if not may_mount(tmp_path / "probe"):
         pytest.skip("this system does not let a user mount a small disk")
     disk, sweep = tmp_path / "disk", tmp_path / "disk" / "sweep"
     disk.mkdir()
-    plan = write_plan(tmp_path, STEPS)
+    plan = write_plan(tmp_path, SWEEP_STEPS)
     script = (
         f'mount -t tmpfs -o size={size} none "{disk}" && "$@"; code=$?; cp -a "{disk}" "{tmp_path}/kept"; exit $code'
     )
@@ -210,9 +206,9 @@ def test_a_full_disk_is_one_line_and_loses_nothing(size: str, tmp_path: Path, wh
     if (kept / "failures.csv").exists():
         assert rows(kept / "failures.csv") == []
     again = [str(kept)] if (kept / "plan.toml").exists() else [str(plan), "--out", str(kept)]
-    code, out, err = DriverProcess(*again).end()
+    code, out, err = drive(*again)
     assert code == 0, out + err
-    check_whole(kept, whole)
+    check_whole(kept, whole_sweep)
 
 
 def test_a_worker_whose_job_was_taken_ends(tmp_path: Path) -> None:

@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 from sweep_runs import (
+    SWEEP_STEPS,
     DriverProcess,
+    begin_sweep,
     check_whole,
+    drive,
     kill,
     logged_lines,
     rows,
@@ -28,17 +31,8 @@ KILLS = int(os.environ.get("GDI_KILLS", "2"))
 WAYS = ("driver", "workers", "both")
 # Kills of one sweep, before it may finish.
 KILLS_PER_SWEEP = 2
-STEPS = 4000
 
 pytestmark = pytest.mark.kill
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("whole")
-    code, out, err = DriverProcess(str(write_plan(folder, STEPS)), "--out", str(folder / "sweep"), "-j", "2").end()
-    assert code == 0, out + err
-    return folder / "sweep"
 
 
 def check_partial(sweep: Path, whole: Path) -> None:
@@ -50,25 +44,27 @@ def check_partial(sweep: Path, whole: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(-(-KILLS // KILLS_PER_SWEEP)))
-def test_a_killed_sweep_finishes_as_if_never_killed(number: int, whole: Path, tmp_path: Path) -> None:
+def test_a_killed_sweep_finishes_as_if_never_killed(number: int, whole_sweep: Path, tmp_path: Path) -> None:
     rng = random.Random(number)
     sweep = tmp_path / "sweep"
-    words = [str(write_plan(tmp_path, STEPS)), "--out", str(sweep), "-j", "2", "--retry", "9"]
+    plan = write_plan(tmp_path, SWEEP_STEPS)
+    begin_sweep(plan, sweep)
+    words = [str(plan), "--out", str(sweep), "-j", "2", "--retry", "9"]
     for turn in range(KILLS_PER_SWEEP):
         driver = DriverProcess(*words)
         wait_for_workers(sweep, driver)
-        lines = int(logged_lines(whole) * rng.uniform(0.9 * turn, 0.9 * (turn + 1)) / KILLS_PER_SWEEP)
+        lines = int(logged_lines(whole_sweep) * rng.uniform(0.9 * turn, 0.9 * (turn + 1)) / KILLS_PER_SWEEP)
         wait_until(lambda lines=lines: logged_lines(sweep) >= lines, f"{lines} lines")
         time.sleep(rng.uniform(0.0, 0.2))
         way = WAYS[(number + turn) % len(WAYS)]
         kill([*workers(sweep)] * (way != "driver") + [driver.pid] * (way != "workers"))
         if way != "workers":
             driver.end()
-            check_partial(sweep, whole)
+            check_partial(sweep, whole_sweep)
         else:
             time.sleep(rng.uniform(0.0, 1.0))
             kill([driver.pid])
             driver.end()
-    code, out, err = DriverProcess(*words).end()
+    code, out, err = drive(*words)
     assert code == 0, out + err
-    check_whole(sweep, whole)
+    check_whole(sweep, whole_sweep)

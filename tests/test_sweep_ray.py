@@ -14,7 +14,7 @@ from gdi.sweep.plan import read_plan
 from gdi.sweep.record import store_plan
 from gdi.sweep.results import SweepFolder
 from helpers import read_metric_lines
-from sweep_runs import TINY, kill, rows, wait_until, workers, write_plan
+from sweep_runs import TINY, begin_sweep, kill, rows, wait_until, workers, write_plan
 
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("shared_ray")]
@@ -23,9 +23,10 @@ ONE = TINY.replace('"gdi-i3", "fixed"', '"gdi-i3"')
 
 
 def test_a_sweep_on_ray_is_that_of_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plan = str(write_plan(tmp_path, 1000, ONE))
+    plan = write_plan(tmp_path, 1000, ONE)
     for name, words in (("here", []), ("ray", ["--backend", "ray"])):
-        assert main(["sweep", plan, "--out", str(tmp_path / name), "-j", "2", *words]) == 0
+        begin_sweep(plan, tmp_path / name)
+        assert main(["sweep", str(plan), "--out", str(tmp_path / name), "-j", "2", *words]) == 0
     out = capsys.readouterr().out
     assert out.count("2 of 2") == 2
     assert (tmp_path / "ray" / "results.csv").read_bytes() == (tmp_path / "here" / "results.csv").read_bytes()

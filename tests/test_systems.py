@@ -57,9 +57,9 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, name: str) -> None:
-    config = replace(CASES[name], steps=1300)
+    config = replace(CASES[name], steps=900, evaluation=replace(CASES[name].evaluation, every_steps=600))
     whole = gdi.train(config, tmp_path / "whole").run_dir
-    part = gdi.train(config, tmp_path / "part", console=stop_after(700))
+    part = gdi.train(config, tmp_path / "part", console=stop_after(450))
     assert not part.finished
     resumed = gdi.train(config, tmp_path / "part", resume=True)
     assert resumed.finished

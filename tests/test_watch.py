@@ -38,7 +38,7 @@ from gdi.report.strips import (
     pooled,
     sureness_color,
 )
-from gdi.report.terminal import dashboard, duration, run_strips, runs_table
+from gdi.report.terminal import dashboard, run_strips, runs_table
 from gdi.types import EpisodeEnd
 from helpers import error_line
 from run_folders import append, hand_config, train_line, write_run
@@ -159,11 +159,6 @@ def test_the_list_cuts_long_names_and_no_number(tmp_path: Path) -> None:
     assert second.startswith("bbbb")
     assert "…" in second
     assert second.endswith("9,000   50.00")
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(40, "1 min"), (12, "12 s"), (720, "12 min"), (7500, "2 h 5 min")])
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 def test_the_console_of_a_run_draws_the_strips_that_its_files_draw(folder: Path) -> None:

@@ -1,16 +1,20 @@
 // Opens pages in Chromium and prints as JSON what happened: errors, requests, what each menu and tab drew, axe's findings.
+// Each line of its input is a list of pages, and each line of its output says what happened in them.
 import { appendFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 
-const { home, browser, pages, env } = JSON.parse(process.argv[2]);
+const { home, browser, env } = JSON.parse(process.argv[2]);
 const { chromium } = await import(join(home, "node_modules/playwright-core/index.mjs"));
 const axe = join(home, "node_modules/axe-core/axe.min.js");
 const args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"];
 const shell = await chromium.launch({ executablePath: browser, args, env: { ...process.env, ...env } });
-const results = [];
-for (const asked of pages) results.push(await open(asked));
+for await (const line of createInterface({ input: process.stdin })) {
+  const results = [];
+  for (const asked of JSON.parse(line)) results.push(await open(asked));
+  console.log(JSON.stringify(results));
+}
 await shell.close();
-console.log(JSON.stringify(results));
 
 async function open({ url, scheme, width, screenshot, walk, events }) {
   // axe is put into the page by the test, which the page's own policy would refuse.

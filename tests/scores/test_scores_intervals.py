@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -176,3 +178,16 @@ def test_many_runs_of_a_game_are_counted_without_overflow() -> None:
     low, high = confidence_interval(metrics.iqm, x, bootstrap=Bootstrap(20))
     assert low < 19_999.5 < high
     assert high - low < 600
+
+
+def test_the_memory_of_a_bootstrap_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes 18 bytes for each cell: two for its count, and eight each for a draw and for its tally."""
+    assert intervals._CELLS * 18 < 300e6
+    monkeypatch.setattr(intervals, "_CELLS", 150_000)
+    scores = np.random.default_rng(0).random((2000, 1))
+    tracemalloc.start()
+    try:
+        confidence_interval(metrics.mean, scores, bootstrap=Bootstrap(250))  # 9 MB, if they were drawn together
+        assert tracemalloc.get_traced_memory()[1] < 2 * 150_000 * 18
+    finally:
+        tracemalloc.stop()

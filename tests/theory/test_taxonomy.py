@@ -23,7 +23,6 @@ from gdi.theory.taxonomy import (
     Axis,
     GDIClass,
     bandit,
-    by_mixture_weight,
     classify,
     exploit_within_members,
     identity,
@@ -133,13 +132,6 @@ class TestOperators:
         after = exploit_within_members(2)(prior.ravel(), np.array([5.0, 0.0, 0.0, 5.0])).reshape(2, 2)
         np.testing.assert_allclose(after.sum(axis=0), prior.sum(axis=0))
         assert after[0, 0] > prior[0, 0]
-
-    def test_mixture_weights(self) -> None:
-        theta = by_mixture_weight(0, 2)
-        assert theta((0.0,)) == {"theta_2"}
-        assert theta((1.0,)) == {"theta_1"}
-        assert theta((0.5,)) == {"theta_1", "theta_2"}
-        assert by_mixture_weight(0, 1)((0.0,)) == by_mixture_weight(0, 1)((1.0,))
 
     def test_laser_with_one_learner_would_be_i_0(self) -> None:
         assert str(classify(laser(learners=1))) == "GDI-I^0 w/o E"
