@@ -12,14 +12,18 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+import torch
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import gdi
 from gdi.cli.main import main
 from gdi.config import EnvConfig
 from gdi.envs import VectorEnv, make_env
 from gdi.errors import UserError
+from gdi.evaluation import Evaluator
 from gdi.runtime.checkpoint import CheckpointStore
+from gdi.runtime.factories import make_player
 from gdi.runtime.folder import read_config
 from helpers import error_line, read_metric_lines, saved_network, tiny_config
 from own_envs import Own, make_own
@@ -88,10 +92,16 @@ def test_an_instance_of_a_vector_environment_has_its_own_number_of_copies() -> N
     vectors = gymnasium.make_vec("CartPole-v1", num_envs=5, vectorization_mode="sync")
     config = gdi.make_config("gdi-i3", vectors)
     assert (config.env.id, config.env.num_envs) == ("given/SyncVectorEnv", 5)
-    assert make_env(config.env).num_envs == 5
-    assert make_env(config.env, 2).num_envs == 2  # for evaluation, made again from its spec
-    with pytest.raises(UserError, match="pass a function of num_envs"):
-        make_env(gdi.make_config("gdi-i3", sync()).env, 2)
+    for num_envs in (5, 2):  # training and evaluation make their own from its spec
+        made = make_env(config.env, num_envs)
+        played(made)
+        made.close()
+        assert made.num_envs == num_envs
+    assert vectors.envs[0].unwrapped.state is None  # the instance itself was never reset
+    assert not vectors.closed
+    for other, what in ((sync(), "has no spec"), (RecordEpisodeStatistics(vectors), "is wrapped")):
+        with pytest.raises(UserError, match=f"{what}, .*: pass a function of num_envs"):
+            gdi.make_config("gdi-i3", other)
 
 
 def test_arguments_and_limits_arrive() -> None:
@@ -211,6 +221,16 @@ class Counting(gymnasium.Env[Any, Any]):
         return np.float32([self.episode, self.clock]), float(self.clock), end and not cut, end and cut, {}
 
 
+class MaskedCounting(Counting):
+    """The same with action masks, which allow everything."""
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        return super().reset(seed=seed)[0], {"action_mask": np.ones(2, np.int8)}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return (*super().step(action)[:4], {"action_mask": np.ones(2, np.int8)})
+
+
 def counting(num_envs: int, mode: AutoresetMode) -> SyncVectorEnv:
     return SyncVectorEnv([Counting] * num_envs, autoreset_mode=mode)
 
@@ -227,6 +247,30 @@ def test_the_same_step_mode_shows_final_observations_and_keeps_the_return() -> N
     assert [float(step.reward[0]) for step in steps[:8]] == [1, 2, 3, 4, 1, 2, 3, 4]
     assert [t for t, step in enumerate(steps) if step.terminated[0]] == [3, 7]
     assert [t for t, step in enumerate(steps) if step.truncated[0]] == [11]
+
+
+def test_an_evaluation_counts_the_reward_of_a_reset_step() -> None:
+    """In the same-step mode it is the reward of an episode's first step: 1 + 2 + 3 + 4 for each episode."""
+    config = gdi.make_config("gdi-i3", functools.partial(counting, mode=AutoresetMode.SAME_STEP))
+    env = make_env(config.env, 2)
+    evaluator = Evaluator(config.env, env, make_player(config, env.spec, 2, torch.device("cpu")))
+    params = make_player(config, env.spec, 2, torch.device("cpu")).network.state_dict()
+    found = evaluator.evaluate(params, lambda env, rng: (1.0, 1.0, 0.5), 12, seed=0)
+    assert found is not None
+    assert found.returns == (10.0,) * 12
+
+
+def test_action_masks_need_the_next_step_mode() -> None:
+    def masked(num_envs: int, mode: AutoresetMode, claimed: Any) -> SyncVectorEnv:
+        env = SyncVectorEnv([MaskedCounting] * num_envs, autoreset_mode=mode)
+        env.metadata = {} if claimed is None else {"autoreset_mode": claimed}
+        return env
+
+    same, following = AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP
+    assert played(make_env(gdi.make_config("dqn", functools.partial(masked, mode=following, claimed=None)).env, 2))
+    for claimed in (same, None):
+        with pytest.raises(UserError, match="action masks and the autoreset mode SameStep: make it with"):
+            played(make_env(gdi.make_config("dqn", functools.partial(masked, mode=same, claimed=claimed)).env, 2))
 
 
 def test_other_modes_and_broken_contracts_are_refused() -> None:

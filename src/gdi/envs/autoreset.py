@@ -16,7 +16,7 @@ import numpy as np
 from gdi.errors import UserError
 from gdi.types import Array
 
-NEXT_STEP, SAME_STEP, DISABLED = "NextStep", "SameStep", "Disabled"
+NEXT_STEP, SAME_STEP = "NextStep", "SameStep"
 FINAL = ("final_obs", "final_observation")
 # Resets that are checked.
 CHECKED_RESETS = 100
@@ -34,10 +34,10 @@ class NextStep:
         self.single_observation_space = getattr(env, "single_observation_space", env.observation_space)
         self.single_action_space = getattr(env, "single_action_space", env.action_space)
         mode = (getattr(env, "metadata", None) or {}).get("autoreset_mode")
-        self._mode: str | None = getattr(mode, "value", mode)
-        if self._mode not in (None, NEXT_STEP, SAME_STEP):
+        self.mode: str | None = getattr(mode, "value", mode)  # None: the first end of an episode shows it
+        if self.mode not in (None, NEXT_STEP, SAME_STEP):
             raise UserError(
-                f"{env_id} has the autoreset mode {self._mode}: make it with AutoresetMode.NEXT_STEP, or SAME_STEP."
+                f"{env_id} has the autoreset mode {self.mode}: make it with AutoresetMode.NEXT_STEP, or SAME_STEP."
             )
         self._resets = np.zeros(self.num_envs, bool)  # the last step ended their episodes
         self._unchecked = CHECKED_RESETS
@@ -52,9 +52,9 @@ class NextStep:
         observation, reward, terminated, truncated, info = self._env.step(action)
         reward, terminated, truncated = (np.array(x) for x in (reward, terminated, truncated))
         done, resets, observation = terminated | truncated, self._resets, copied(observation)
-        if self._mode is None and (done & ~resets).any():
-            self._mode = SAME_STEP if any(name in info for name in FINAL) else NEXT_STEP
-        if self._mode == SAME_STEP:
+        if self.mode is None and (done & ~resets).any():
+            self.mode = SAME_STEP if any(name in info for name in FINAL) else NEXT_STEP
+        if self.mode == SAME_STEP:
             reward[resets & done] = 0  # a whole episode passed unseen, and is dropped
             terminated, truncated = terminated & ~resets, truncated & ~resets
             self._show_final(observation, info, terminated | truncated)

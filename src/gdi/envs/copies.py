@@ -59,7 +59,10 @@ def vectors_only(option: str, env_id: str) -> str:
 
 
 def _vectors(config: EnvConfig, target: Any, num_envs: int) -> Any:
-    """Return a vector environment of others, made by its class or function, or the given instance."""
+    """Return a new vector environment of others, made by its class, its function or the spec of an instance.
+
+    An instance itself is never stepped, because training and evaluation would then play in the same copies.
+    """
     for option, value in (
         ("--env.wrappers", config.wrappers),
         ("--env.max-episode-steps", config.max_episode_steps),
@@ -71,13 +74,5 @@ def _vectors(config: EnvConfig, target: Any, num_envs: int) -> Any:
         return gymnasium.make_vec(target, num_envs=num_envs, **config.arguments)
     if callable(target):
         return target(num_envs=num_envs, **config.arguments)
-    if int(target.num_envs) == num_envs:
-        return target
-    spec = getattr(target, "spec", None)  # for evaluation, which has another number of copies
-    if not isinstance(spec, EnvSpec):
-        raise UserError(
-            f"env is a vector environment of {target.num_envs} copies, and {num_envs} are needed as well: pass a "
-            "function of num_envs that makes it."
-        )
-    kwargs = {name: value for name, value in spec.kwargs.items() if name != "num_envs"}
-    return gymnasium.make_vec(replace(spec, kwargs=kwargs), num_envs=num_envs)
+    kwargs = {name: value for name, value in target.spec.kwargs.items() if name != "num_envs"}
+    return gymnasium.make_vec(replace(target.spec, kwargs=kwargs), num_envs=num_envs)

@@ -128,6 +128,7 @@ def one_line(error: BaseException) -> str:
 def given(config: EnvConfig, env: Any) -> EnvConfig:
     """Return the config of an environment that was given in Python as an object."""
     if isinstance(env, gymnasium.vector.VectorEnv) or _is_vector(env):
+        _check_vector_instance(env)
         return replace(config, id=GIVEN + type(env).__name__, given=env, num_envs=int(env.num_envs))
     if isinstance(env, gymnasium.Env):
         if env.spec is None:
@@ -149,6 +150,18 @@ def given(config: EnvConfig, env: Any) -> EnvConfig:
         inner = env.func if isinstance(env, functools.partial) else env
         return replace(config, id=GIVEN + getattr(inner, "__qualname__", type(inner).__name__), given=env)
     return replace(config, id=name, given=env if name.endswith(".py:" + env.__qualname__) else None)
+
+
+def _check_vector_instance(env: Any) -> None:
+    """Raise UserError if the spec of a vector environment does not make another one like it."""
+    what = "" if isinstance(getattr(env, "spec", None), EnvSpec) else "has no spec"
+    if isinstance(env, gymnasium.vector.VectorWrapper):
+        what = "is wrapped"
+    if what:
+        raise UserError(
+            f"env is a vector environment that {what}, and training and evaluation each need their own: pass a "
+            "function of num_envs that makes it."
+        )
 
 
 def _importable_name(env: Any) -> str | None:

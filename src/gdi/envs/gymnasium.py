@@ -11,6 +11,7 @@ from gymnasium.vector import SyncVectorEnv
 
 from gdi.config import EnvConfig
 from gdi.envs.actions import Actions
+from gdi.envs.autoreset import SAME_STEP, NextStep
 from gdi.envs.base import Beside, EnvSpec, StepResult, nothing_beside
 from gdi.envs.copies import make_copies
 from gdi.envs.forms import one_line
@@ -139,7 +140,15 @@ class GymnasiumEnv:
         return picture(self._id, self._env.envs[i])
 
     def _mask(self, observation: Any, info: dict[str, Any], terminated: Array) -> Array:
-        """Return the valid actions, [N, actions]. Where none is told, all are valid."""
+        """Return the valid actions, [N, actions]. Where none is told, all are valid.
+
+        In the same-step mode, one step has two masks: that of the final observation, which is shown, and that of the
+        next episode's first one, where the environment plays on. So this mode is refused.
+        """
+        if isinstance(self._env, NextStep) and self._env.mode == SAME_STEP:
+            raise UserError(
+                f"{self._id} has action masks and the autoreset mode {SAME_STEP}: make it with AutoresetMode.NEXT_STEP."
+            )
         mask = np.ones((self.num_envs, self._actions.count), bool)
         raw = self._observations.mask(observation)
         raw = info.get(MASK) if raw is None else raw

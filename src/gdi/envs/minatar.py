@@ -8,6 +8,7 @@ truncated at 5,000 steps unless the config sets another limit.
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from functools import cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -185,7 +186,7 @@ def _set_game_state(game: Game, state: State) -> None:
     for name, value in state["arrays"].items():
         setattr(game.env, name, np.array(value))
     for name, value in state["values"].items():
-        setattr(game.env, name, value)
+        setattr(game.env, name, deepcopy(value))  # the game changes its lists in place
 
 
 def _plain(value: Any) -> Any:

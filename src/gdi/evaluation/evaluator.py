@@ -130,7 +130,9 @@ class Evaluator:
                 next_index[i] = propose(int(i), rng)
             done = step.terminated | step.truncated
             resets[dropped] = True
-            returns[done | resets], lengths[done | resets] = 0.0, 0
+            # A reset step may have a reward, that of the first step of an episode that did not wait.
+            returns[done], lengths[done] = 0.0, 0
+            returns[dropped], lengths[dropped] = 0.0, 0
             start, resets = resets, done
         return self._summary(played)
 
