@@ -31,7 +31,7 @@ from gdi.envs import make_env
 from gdi.envs.atari import AtariEnv
 from gdi.envs.guard import Guard
 from gdi.envs.names import canonical_env_id
-from gdi.envs.protocols import PROTOCOLS, AtariProtocol
+from gdi.envs.protocols import PROTOCOLS, AtariProtocol, protocol_of
 from gdi.errors import UserError
 from gdi.networks.frames import FrameHistory
 from gdi.scores.games import GAMES
@@ -739,3 +739,10 @@ def test_make_env_makes_an_atari_game() -> None:
 def test_an_atari_game_without_a_known_protocol_is_a_user_error(protocol: str) -> None:
     with pytest.raises(UserError, match="paper, machado, saber"):
         make_env(EnvConfig(id="ALE/Pong-v5", protocol=protocol, num_envs=2))  # type: ignore[arg-type]
+
+
+def test_a_limit_above_the_protocols_is_a_user_error() -> None:
+    """It would do nothing, because a run may only shorten the episodes of its protocol."""
+    assert protocol_of(EnvConfig("ALE/Pong-v5", protocol="paper", max_episode_steps=25_000)).name == "paper"
+    with pytest.raises(UserError, match=r"max-episode-steps 25001 is more than protocol 'paper' allows \(25000\)"):
+        make_env(EnvConfig("ALE/Pong-v5", protocol="paper", max_episode_steps=25_001), 1)

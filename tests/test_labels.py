@@ -32,7 +32,7 @@ def test_every_change_of_a_protocol_is_named() -> None:
         "minimal actions, sticky actions 0.25"
     )
     assert changes("paper", 0, "max_noop_frames=0", "life_information=true") == (
-        "at most 0 no-ops, the loss of a life ends an episode"
+        "at most 0 no-ops, the loss of a life restarts the game"
     )
     assert changes("machado", 0, "sticky_action_prob=0.25") == ""  # as it is anyway
 

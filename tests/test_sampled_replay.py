@@ -168,18 +168,21 @@ def test_a_gathered_stack_is_the_one_that_was_acted_with(slice_steps: int) -> No
     assert compared > 500
 
 
-def test_a_stream_that_begins_again_leaves_no_step_with_a_foreign_successor() -> None:
-    memory, stream = Memory(replace(CONFIG, capacity_transitions=384)), Stream(episode_steps=10**6)
+@pytest.mark.parametrize("slice_steps", [1, 3])
+def test_no_slice_reaches_into_a_stream_that_began_again(slice_steps: int) -> None:
+    """An environment that cannot be saved begins new episodes after a resume, while the actor's steps go on."""
+    config = replace(CONFIG, capacity_transitions=384, slice_steps=slice_steps)
+    memory, stream = Memory(config), Stream(episode_steps=10**6)
     assert memory.replay._layout.slot_windows > 1
-    memory.add(stream.window())
+    memory.add(stream.window(), Origin(first_step=0))
     stream.time += 500
     again = stream.window()
     again.episode_start[0] = True
-    memory.add(again)
-    slot, row, _ = memory.replay._draw(2000)
-    assert 3 not in set(row[slot == 0].tolist())  # the last step before the break
-    assert {0, 1, 2, 4} <= set(row[slot == 0].tolist())
-    assert not memory.store._arrays["valid"][0, 3].any()
+    memory.add(again, Origin(first_step=STEPS))
+    slot, row, column = memory.replay._draw(2000)
+    assert {*zip(slot.tolist(), row.tolist(), strict=True)} == {(s, r) for s in (0, 1) for r in range(5 - slice_steps)}
+    batch = memory.store._take(slot, column, row)
+    np.testing.assert_array_equal(batch.obs[:, :, 0], batch.obs[0, :, 0] + np.arange(slice_steps + 1)[:, None])
 
 
 def assert_equal_batches(one: list[Window], two: list[Window]) -> int:

@@ -158,6 +158,11 @@ BAD = [
     ("ppo", ["--network.lstm-units", "8"], "set slice-steps to 0"),
     ("dqn", ["--data.capacity-transitions", "20"], "smaller than a batch"),
     ("dqn", ["--data.learn-start-transitions", "5000"], "leaves no update in 3000 steps"),
+    (
+        "dqn",
+        ["--learner.n-steps=9", "--data.slice-steps=9", "--data.sequence-steps=2", "--data.learn-start-transitions=8"],
+        "before the first slice of 9 steps is whole: raise it to",
+    ),
     ("ppo", ["--data.batch-size-sequences", "100"], "does not divide the 2048 slices"),
     ("ppo", ["--data", "sampled"], "PPO trains each window at once"),
     ("dqn", ["--data", "samplde"], "Did you mean 'sampled'?"),

@@ -179,10 +179,9 @@ def test_a_seed_is_the_whole_chance_of_a_screen() -> None:
     assert pixels(play(1)) != pixels(play(2))
 
 
-@pytest.mark.parametrize("setting", ["life_information", "clip_rewards", "fire_on_reset"])
-def test_a_protocol_that_the_screen_does_not_know_is_refused(setting: str) -> None:
-    with pytest.raises(ValueError, match="does not know"):
-        seeded_screen("pong", replace(NO_NOOPS, **{setting: True}), 0)
+def test_a_protocol_that_the_screen_does_not_know_is_refused() -> None:
+    with pytest.raises(UserError, match="life_information=true cannot be drawn: drop it"):
+        seeded_screen("pong", replace(NO_NOOPS, life_information=True), 0)
 
 
 # The picture and the file.

@@ -197,6 +197,13 @@ class SampledReplayConfig:
                 f"--data.learn-start-transitions {self.learn_start_transitions} leaves no update in {config.steps} "
                 "steps: lower it, or raise --steps."
             )
+        if self.sequence_steps < self.slice_steps and self.learn_start_transitions < (
+            whole := self.slice_steps * config.env.num_envs
+        ):
+            yield (
+                f"--data.learn-start-transitions {self.learn_start_transitions} is before the first slice of "
+                f"{self.slice_steps} steps is whole: raise it to {whole}."
+            )
         rows = self.sequence_steps * self.slot_windows(config.env.num_envs)
         if self.slice_steps > rows:
             yield (

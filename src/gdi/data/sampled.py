@@ -71,13 +71,10 @@ class SampledReplay:
 
     def add(self, window: Added, origin: Origin = ONE_STREAM) -> int:
         """Take a new window over the oldest ones, and return its key."""
-        key = self._key(origin)
+        key = self._key(window, origin)
         slot, row = self._layout.place(key)
         if row == 0:
             self._valid[slot] = False
-        elif (broken := self._valid[slot, row - 1] & window.episode_start[0]).any():
-            # The stream begins again without an end of the episode: its last step has no successor.
-            self._valid[slot, row - 1] &= ~broken
         end = row + self._layout.window_steps
         self._valid[slot, row:end] = window.valid
         last = end - self._config.slice_steps + 1  # a slice that begins later has no bootstrap row yet
@@ -89,10 +86,10 @@ class SampledReplay:
         self._transitions += transitions - filling
         return key
 
-    def _key(self, origin: Origin) -> int:
+    def _key(self, window: Added, origin: Origin) -> int:
         """Return the key of the next window of a stream: behind its last one, or in a new slot."""
         slot = self._open.get(origin.stream)
-        if slot is None or not self._continues(slot, origin):
+        if slot is None or not self._continues(slot, window, origin):
             slot = self._open[origin.stream] = OpenSlot(self._slots_begun)
             self._slots_begun += 1
         key = slot.number * self._layout.slot_windows + slot.windows
@@ -100,9 +97,15 @@ class SampledReplay:
         slot.next_step = None if origin.first_step is None else origin.first_step + self._layout.window_steps
         return key
 
-    def _continues(self, slot: OpenSlot, origin: Origin) -> bool:
-        """Return whether the slot has room, still belongs to the stream, and no window between is missing."""
+    def _continues(self, slot: OpenSlot, window: Added, origin: Origin) -> bool:
+        """Return whether the slot has room, still belongs to the stream, and the window follows its last one.
+
+        A resumed environment that could not be saved begins new episodes, and no slice may reach into them.
+        """
         if slot.windows == self._layout.slot_windows or slot.number + self._layout.num_slots < self._slots_begun:
+            return False
+        last = slot.windows * self._layout.window_steps - 1
+        if (self._valid[slot.number % self._layout.num_slots, last] & window.episode_start[0]).any():
             return False
         return slot.next_step is None or origin.first_step is None or slot.next_step == origin.first_step
 

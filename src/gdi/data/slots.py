@@ -52,8 +52,7 @@ class SlotStore:
             self._allocate(window)
         slot, row = self._layout.place(key)
         steps, context = self._layout.window_steps, self._context
-        if row > 0:  # a stream that begins again: its last step before has no successor
-            self._arrays["valid"][slot, row - 1] &= ~window.episode_start[0]
+        if row > 0:
             # A fault in the first step dropped the rest of the episode, as a truncation of the step before.
             going_on = self._arrays["valid"][slot, row - 1] & ~self._arrays["terminated"][slot, row - 1]
             self._arrays["truncated"][slot, row - 1] |= going_on & ~window.valid[0]

@@ -57,8 +57,8 @@ class AtariEnv:
             noop_max=protocol.max_noop_frames + 1 if protocol.max_noop_frames else 0,
             episodic_life=protocol.life_information,
             life_loss_info=protocol.life_information,
-            reward_clipping=protocol.clip_rewards,
-            use_fire_reset=protocol.fire_on_reset,
+            reward_clipping=False,
+            use_fire_reset=False,
         )
         self._own_frames = _start_frames(game) if protocol.max_noop_frames else 0
         self._cut_steps, self._stuck_steps = protocol.cut_steps(max_episode_steps), protocol.stuck_steps

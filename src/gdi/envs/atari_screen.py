@@ -14,6 +14,7 @@ import numpy as np
 
 from gdi.envs.protocols import AtariProtocol
 from gdi.envs.screen import ScreenFrame, ScreenStep
+from gdi.errors import UserError
 from gdi.scores.games import canonical_game
 from gdi.types import Array
 
@@ -37,8 +38,8 @@ class AtariScreen:
         """
         from ale_py import ALEInterface, LoggerMode, roms
 
-        if protocol.life_information or protocol.clip_rewards or protocol.fire_on_reset:
-            raise ValueError(f"AtariScreen does not know all settings of protocol {protocol.name!r}: use another one.")
+        if protocol.life_information:
+            raise UserError("an Atari game with life_information=true cannot be drawn: drop it from --env.kwargs.")
         self.protocol = protocol
         self._rng = rng
         self._cut_steps, self._stuck_steps = protocol.cut_steps(max_episode_steps), protocol.stuck_steps

@@ -22,9 +22,7 @@ class AtariProtocol:
     stuck_frames: int = 0  # an episode is also truncated after this many frames without a reward; 0 means never
     # All protocols share these values of tab:ale_process.
     full_action_space: bool = True  # all actions of the emulator: 18, but 9 in Skiing, which has no button
-    life_information: bool = False  # the loss of a life does not end the episode, and the agent is not informed
-    clip_rewards: bool = False
-    fire_on_reset: bool = False
+    life_information: bool = False  # True: ALE ends the episode and restarts the game when a life is lost
     image_side: int = 84  # gray
     action_repeat: int = 4  # emulator frames per step, the last two max-pooled
     frame_stack: int = 4
@@ -98,6 +96,11 @@ def protocol_of(config: EnvConfig) -> AtariProtocol:
         kind = CHANGEABLE[name]
         if isinstance(value, bool) != (kind is bool) or not isinstance(value, (int, float) if kind is float else kind):
             raise UserError(f"--env.kwargs {name} must be of type {kind.__name__}, not {value!r}.")
+    if config.max_episode_steps > protocol.cut_steps(0):
+        raise UserError(
+            f"--env.max-episode-steps {config.max_episode_steps} is more than protocol {protocol.name!r} allows "
+            f"({protocol.cut_steps(0)}): lower it, or drop it."
+        )
     changed_protocol = replace(protocol, **changed)
     if not 0 <= changed_protocol.sticky_action_prob <= 1:
         raise UserError(
@@ -123,4 +126,4 @@ def _changes(own: AtariProtocol, found: AtariProtocol, max_episode_steps: int) -
     if found.max_noop_frames != own.max_noop_frames:
         yield f"at most {found.max_noop_frames} no-ops"
     if found.life_information != own.life_information:
-        yield "the loss of a life ends an episode"
+        yield "the loss of a life restarts the game"

@@ -37,7 +37,8 @@ ATARI = ExactReplayConfig(
     pull_every_steps=1,
 )
 LEARNERS = {
-    "paper": PPOConfig(),
+    # The article weighs (V − target)² by 1, and ½(V − target)² has half the gradient.
+    "paper": PPOConfig(value_loss_scale=2.0),
     "atari-cpu": PPOConfig(value_loss_scale=0.5),
     # Stable-Baselines3 weighs (V − target)² by 0.5, so ½(V − target)² has the weight 1.
     "minatar": PPOConfig(clip=0.2, reward_clip=0.0),
