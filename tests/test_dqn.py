@@ -16,6 +16,7 @@ from gdi.config import Config, DQNConfig, EpsilonSpace, SampledReplayConfig
 from gdi.learner import Learner
 from gdi.networks import AgentOutput, Seen
 from gdi.presets import make_config
+from gdi.runtime.local import build
 from gdi.types import Window, window_from
 from helpers import make_network, seen_of
 
@@ -101,20 +102,21 @@ def dqn_config(**learner: Any) -> Config:
 
 
 def batch_of(obs: np.ndarray, **fields: np.ndarray) -> Window:
-    """Single transitions: obs is [2, B, features]."""
-    n = obs.shape[1]
+    """Slices of T transitions: obs is [T + 1, B, features]."""
+    rows, n = obs.shape[:2]
+    steps = rows - 1
     defaults = {
-        "episode_start": np.zeros((2, n), bool),
-        "previous_action": np.zeros((2, n), np.int64),
-        "previous_reward": np.zeros((2, n), np.float32),
-        "index": np.full((2, n, 1), 0.1, np.float32),
-        "action": np.zeros((1, n), np.int64),
-        "reward": np.zeros((1, n), np.float32),
-        "terminated": np.zeros((1, n), bool),
-        "truncated": np.zeros((1, n), bool),
-        "valid": np.ones((1, n), bool),
-        "behavior_prob": np.ones((1, n), np.float32),
-        "version": np.zeros((1, n), np.int64),
+        "episode_start": np.zeros((rows, n), bool),
+        "previous_action": np.zeros((rows, n), np.int64),
+        "previous_reward": np.zeros((rows, n), np.float32),
+        "index": np.full((rows, n, 1), 0.1, np.float32),
+        "action": np.zeros((steps, n), np.int64),
+        "reward": np.zeros((steps, n), np.float32),
+        "terminated": np.zeros((steps, n), bool),
+        "truncated": np.zeros((steps, n), bool),
+        "valid": np.ones((steps, n), bool),
+        "behavior_prob": np.ones((steps, n), np.float32),
+        "version": np.zeros((steps, n), np.int64),
         "state": np.zeros((n, 1, 0), np.float32),
     }
     return window_from({"obs": obs.astype(np.float32), **defaults, **fields})
@@ -201,6 +203,51 @@ def test_the_rows_after_the_first_are_looked_at_and_not_trained() -> None:
     more = fields["reward"].copy()
     more[2] += 1
     assert any(not np.array_equal(a, b) for a, b in zip(base, gradient(reward=more), strict=True))
+
+
+def test_chunks_of_n_step_slices_have_the_gradient_of_the_whole_and_count_first_rows() -> None:
+    """Half of the slices end in their first row, so that their other rows are no transitions."""
+    data = SampledReplayConfig(slice_steps=3, capacity_transitions=1000)
+    config = replace(dqn_config(n_steps=3), data=data, index_space=EpsilonSpace())
+    rng = np.random.default_rng(1)
+    n, t = 8, 3
+    truncated, valid = np.zeros((t, n), bool), np.ones((t, n), bool)
+    truncated[0, :4], valid[1:, :4] = True, False
+    batch = batch_of(
+        rng.standard_normal((t + 1, n, 4)),
+        action=rng.integers(2, size=(t, n)),
+        reward=rng.standard_normal((t, n)).astype(np.float32),
+        truncated=truncated,
+        valid=valid,
+    )
+    found = []
+    for chunk in (0, 2, 4):
+        learner = Learner(
+            make_network(config, (4,), 2, 0),
+            DQN(config.learner),
+            config,
+            torch.device("cpu"),
+            chunk,  # type: ignore[arg-type]
+        )
+        metrics, count = learner._accumulate_gradient(batch)
+        assert count == n
+        found.append((metrics["loss/td"], torch.cat([p.grad.flatten() for p in learner.network.parameters()])))
+    for loss, gradient in found[1:]:
+        assert loss == pytest.approx(found[0][0])
+        torch.testing.assert_close(gradient, found[0][1])
+
+
+@pytest.mark.parametrize("n_steps", [1, 3])
+def test_the_last_update_completes_the_progress(n_steps: int) -> None:
+    config = make_config("dqn", "Toy/Chain-v0", steps=600)
+    data = replace(config.data, slice_steps=n_steps, learn_start_transitions=100)
+    config = replace(config, data=data, learner=replace(config.learner, n_steps=n_steps))
+    system = build(config)
+    for _ in system.iterate(config.steps):
+        pass
+    assert system.parts.learner.progress == 1.0
+    assert system.parts.learner.trained_transitions == system.updates * config.data.batch_size_sequences
+    system.close()
 
 
 def test_the_schedule_is_linear_in_transitions_and_saved() -> None:

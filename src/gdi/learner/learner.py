@@ -56,7 +56,17 @@ class Learner:
     @property
     def progress(self) -> float:
         """Share of all training done, in [0, 1]."""
-        return min(1.0, self.trained_transitions / self._config.data.trained_transitions(self._config.steps))
+        data = self._config.data
+        planned = data.trained_transitions(self._config.steps)
+        if self._algorithm.rows == "first":
+            planned //= data.slice_steps
+        return min(1.0, self.trained_transitions / planned)
+
+    @property
+    def _trained_rows(self) -> slice:
+        """The rows of a batch that are trained. Others warm up a recurrent state or serve the target of the first."""
+        first = self._config.data.burn_in_steps
+        return slice(first, first + 1 if self._algorithm.rows == "first" else None)
 
     def update(self, batch: Batch) -> Metrics:
         """Train one batch: θ ← T(θ, batch).
@@ -100,15 +110,15 @@ class Learner:
         """Accumulate the gradient of a batch. Return the metrics and the number of transitions.
 
         The batch may be split into chunks, so that it fits into memory or keeps several cores busy. Every loss is a
-        mean over valid steps. The whole is therefore the sum of the chunks, weighted by their share of those steps. The
+        mean over its trained steps. The whole is therefore the sum of the chunks, weighted by their share of those steps. The
         sum is in the order of the chunks, whichever finishes first. Each learner of a group has a part of the batch,
         and these parts are summed in the same way.
         """
         batch = self._algorithm.prepare(batch)
         size = self._chunk_sequences or batch.num_sequences
         chunks = [column_slice(batch, begin, begin + size) for begin in range(0, batch.num_sequences, size)]
-        first = self._config.data.burn_in_steps
-        counts = [int(np.count_nonzero(chunk.valid[first:])) for chunk in chunks]
+        rows = self._trained_rows
+        counts = [int(np.count_nonzero(chunk.valid[rows])) for chunk in chunks]
         here = sum(counts)
         whole = here if self._group is None else self._group.sum_count(here)
         shares = [count / max(1, whole) for count in counts]
@@ -120,7 +130,7 @@ class Learner:
             for name, value in values.items():
                 weight = weights[i] if name == "loss/total" else shares[i]
                 total[name] = total.get(name, 0.0) + weight * value
-        versions = batch.version[first:][batch.valid[first:]]
+        versions = batch.version[rows][batch.valid[rows]]
         lag = self.updates - float(versions.sum()) / versions.size if versions.size else 0.0
         total["actor/parameter_lag_updates"] = lag * (here / max(1, whole))
         if self._group is not None:
