@@ -113,6 +113,8 @@ EXTRAS = "extras/"
 # Fields whose last axis is 0 in most environments, with their types.
 WIDTH_FIELDS = {"vector": np.float32, "action_mask": np.bool_}
 FIELDS = tuple(field.name for field in fields(Window) if field.name not in ("extras", *WIDTH_FIELDS))
+# Fields with an axis of time in front of the columns: all but the recurrent state.
+TIMED_FIELDS = tuple(name for name in (*FIELDS, *WIDTH_FIELDS) if name != "state")
 # Fields with a row per observation, L + 1 of them; ``obs`` has also the frames in front.
 LONG_FIELDS = frozenset({"obs", "episode_start", "previous_action", "previous_reward", "index", *WIDTH_FIELDS})
 
@@ -126,12 +128,10 @@ def column_slice(batch: Batch, begin: int, end: int) -> Batch:
     """Return columns ``begin`` to ``end`` as views."""
     if (begin, end) == (0, batch.num_sequences):
         return batch
-    return window_from(
-        {
-            name: array[begin:end] if column_axis(name) == 0 else array[:, begin:end]
-            for name, array in batch.arrays().items()
-        }
-    )
+    cut = slice(begin, end)
+    fields = {name: getattr(batch, name)[:, cut] for name in TIMED_FIELDS}
+    extras = {name: array[:, cut] for name, array in batch.extras.items()}
+    return Window(**fields, state=batch.state[cut], extras=extras)
 
 
 def gather_columns(parts: Sequence[tuple[Window, Array]]) -> Batch:

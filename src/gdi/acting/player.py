@@ -113,7 +113,7 @@ class Player:
 
     def _forward(self, observed: Observed) -> tuple[Any, Seen, Tensor]:
         """Return the head on the CPU, what it saw, and the new recurrent state."""
-        seen = Seen(*[torch.from_numpy(x).unsqueeze(0) for x in observed])
+        seen = Seen(*[torch.from_numpy(x[None]) for x in observed])
         if self._device == CPU:
             output = self.network(seen, self.state)
             return output.head, seen, output.state

@@ -79,15 +79,16 @@ class DQN(Algorithm):
         log(ε/|A| + (1 − ε)·1{a = argmax Q}), where ε is the one component of λ. A NaN or infinite Q gives NaN, so that
         the player reports the divergence.
         """
-        q, epsilon, mask = head.q[:, :, 0], seen.index, seen.action_mask  # [T, B, A], [T, B, 1], [T, B, A or 0]
-        greedy = F.one_hot(policy.filled(q, mask, -torch.inf).argmax(-1), q.shape[-1])
+        q, epsilon, mask = head.q.squeeze(2), seen.index, seen.action_mask  # [T, B, A], [T, B, 1], [T, B, A or 0]
+        best = policy.filled(q, mask, -torch.inf).argmax(-1, keepdim=True)
+        greedy = torch.zeros_like(q).scatter_(-1, best, 1.0)
         broken = (q * 0.0).sum(-1, keepdim=True)  # 0, or NaN if a Q is NaN or infinite
         explored = epsilon / (mask.sum(-1, keepdim=True) if mask.shape[-1] else q.shape[-1])
         return policy.filled(torch.log(explored + (1 - epsilon) * greedy), mask, -torch.inf) + broken
 
     def value(self, head: Head) -> Tensor:
         """Return max_a Q, [T, B]."""
-        return head.q[:, :, 0].max(-1).values
+        return head.q.squeeze(2).max(-1).values
 
     def bootstrap_row(self, data: Transitions) -> Tensor | None:
         return self._n_step(data).row if self._config.n_steps > 1 else None
@@ -100,10 +101,10 @@ class DQN(Algorithm):
         assert data.target is not None
         mean = MaskedMean(data.mask[:1])  # only the first row is trained; the later ones serve its target
         found = self._n_step(data)
-        q = online.head.q[:, :, 0]  # [1, B, A]
+        q = online.head.q.squeeze(2)  # [1, B, A]
         taken = q.gather(-1, data.action[:1].unsqueeze(-1)).squeeze(-1)  # [1, B]
         with torch.no_grad():
-            best = self._best(data.target.head.q[0, :, 0], data.seen.action_mask, found.row)  # [1, B]
+            best = self._best(data.target.head.q[0].squeeze(1), data.seen.action_mask, found.row)  # [1, B]
             y = found.returns + found.discount * best
         per_step = F.huber_loss if self._config.loss == "huber" else _half_square
         loss = mean(per_step(taken, y, reduction="none"))
@@ -126,4 +127,4 @@ class DQN(Algorithm):
 
 
 def _half_square(value: Tensor, target: Tensor, reduction: str) -> Tensor:
-    return 0.5 * (value - target).pow(2)
+    return 0.5 * F.mse_loss(value, target, reduction=reduction)

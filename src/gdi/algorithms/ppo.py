@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gdi import policy
@@ -77,7 +78,7 @@ class PPO(Algorithm):
 
     def record(self, head: Head) -> dict[str, Tensor]:
         """Return V as acted."""
-        return {"value": head.value[..., 0]}
+        return {"value": head.value.squeeze(-1)}
 
     def annotate(self, window: Window) -> dict[str, Array]:
         """Return V as acted, and the advantages from it."""
@@ -101,7 +102,7 @@ class PPO(Algorithm):
         config, mean, steps = self._config, MaskedMean(data.mask), len(data.action)
         seen = Seen(*(x[:steps] for x in data.seen))
         head = Head(*(x[:steps] for x in online.head))
-        value = head.value[..., 0]
+        value = head.value.squeeze(-1)
         log_pi = log_probs(head, seen)
         log_pi_taken = log_pi.gather(-1, data.action.unsqueeze(-1)).squeeze(-1)
         entropy = policy.entropy(log_pi, seen.action_mask)
@@ -122,7 +123,7 @@ class PPO(Algorithm):
 
         With a value clip, it is at least the same loss of a V that stays near the V that acted.
         """
-        loss = 0.5 * (value - target).pow(2)
+        loss = 0.5 * F.mse_loss(value, target, reduction="none")
         if not self._config.value_clip:
             return loss
         near = old + (value - old).clamp(-self._config.value_clip, self._config.value_clip)

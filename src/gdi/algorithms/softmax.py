@@ -36,7 +36,7 @@ class Heads(nn.Module):
 
 def log_probs(head: Head, seen: Seen) -> Tensor:
     """Return log Softmax(logits · u) over the valid actions, [T, B, A], where u = 1/τ is the first component of λ."""
-    return policy.log_softmax(head.logits[:, :, 0] * seen.index[..., :1], seen.action_mask)
+    return policy.log_softmax(head.logits.squeeze(2) * seen.index[..., :1], seen.action_mask)
 
 
 def entropy_cost(seen: Seen) -> Tensor:

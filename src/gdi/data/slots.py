@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -109,7 +110,7 @@ class SlotStore:
 
     def _batch_bytes(self, slices: int) -> int:
         obs = self._arrays["obs"]
-        return slices * (self._context + self._slice_steps + 1) * obs.itemsize * int(np.prod(obs.shape[3:]))
+        return slices * (self._context + self._slice_steps + 1) * obs.itemsize * math.prod(obs.shape[3:])
 
     def _take(self, slot: Array, column: Array, row: Array) -> Batch:
         rows = self._age.shape[1]

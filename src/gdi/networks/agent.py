@@ -101,7 +101,7 @@ class Encoder(nn.Module):
             x = self.normalizer(x)
         with arithmetic(self.precision, x.obs.device):
             # The torso encodes all T · B observations in one call.
-            features: Tensor = self.torso(x.obs.flatten(0, 1)).unflatten(0, x.obs.shape[:2])
+            features: Tensor = self.torso(x.obs.flatten(0, 1)).view(*x.obs.shape[:2], -1)
         features = features.float()
         if self.beside is not None:
             features = self.beside(features, x.vector)
