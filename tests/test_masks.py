@@ -110,6 +110,13 @@ def seen_with(mask: torch.Tensor, index: tuple[float, ...], steps: int = 1) -> S
     return Seen(nothing, nothing.bool(), nothing.long(), nothing, lam, torch.zeros(steps, 1, 0), mask)
 
 
+def test_the_value_of_dqn_is_that_of_the_best_valid_action() -> None:
+    head = head_of("dqn", torch.tensor([[1.0, 1e6, 2.0, -1e6]]))
+    value = make_algorithm(masked_config("dqn")).value(head, seen_with(MASK.view(1, 1, 4), INDEX["dqn"]))
+    assert value is not None
+    assert value.tolist() == [[2.0]]
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_an_invalid_action_has_probability_exactly_0(preset: str) -> None:
     """Also if it has by far the largest value, and at an inverse temperature of 0, where −∞ · 0 would be NaN."""

@@ -1,4 +1,7 @@
-"""The paper's two reward shapings (Table H "GDI-I3 Reward Shape", "GDI-H3 Reward Shape 1" and "2")."""
+"""Rewards as the losses see them: the paper's two shapings, and the clipping of DQN, PPO and IMPALA.
+
+The shapings are Table H "GDI-I3 Reward Shape", "GDI-H3 Reward Shape 1" and "2".
+"""
 
 from __future__ import annotations
 
@@ -32,3 +35,8 @@ SHAPES: dict[str, Callable[[Tensor], Tensor]] = {"log": log_shape, "root": root_
 def shape_rewards(reward: Tensor, shapes: tuple[str, ...], scales: tuple[float, ...]) -> Tensor:
     """Shape and scale the reward for each family, [...] -> [..., F]."""
     return torch.stack([scale * SHAPES[shape](reward) for shape, scale in zip(shapes, scales, strict=True)], dim=-1)
+
+
+def clip_rewards(reward: Tensor, clip: float) -> Tensor:
+    """Return the rewards clipped to [−clip, clip]; a clip of 0 changes nothing."""
+    return reward.clamp(-clip, clip) if clip else reward

@@ -62,6 +62,7 @@ class Player:
         self.begin()
 
     _head: Any
+    _seen: Seen
     _probabilities: Tensor
 
     def begin(self) -> None:
@@ -88,12 +89,12 @@ class Player:
             action = probabilities.argmax(-1) if self._greedy else policy.sample(probabilities, generator)
             taken = probabilities.gather(1, action.unsqueeze(1)).squeeze(1)
             notes = self._notes(head)
-        self._head, self._probabilities = head, probabilities
+        self._head, self._seen, self._probabilities = head, seen, probabilities
         return Acted(action.numpy(), taken.numpy(), notes)
 
     def value(self) -> Array:
         """Return V of the states of the latest step, [N]; NaN if the algorithm has no V."""
-        value = self._algorithm.value(self._head)
+        value = self._algorithm.value(self._head, self._seen)
         return np.full(self._num_envs, np.nan, np.float32) if value is None else value[0].numpy()
 
     def entropy(self) -> Array:

@@ -71,7 +71,7 @@ class Algorithm(ABC):
         """Return further trained layers by name; there are none by default."""
         return {}
 
-    def value(self, head: Any) -> Tensor | None:
+    def value(self, head: Any, seen: Seen) -> Tensor | None:
         """Return V, [T, B], for pictures alone: by default the mean of ``head.value`` over families, if it exists."""
         value: Tensor | None = getattr(head, "value", None)
         return None if value is None else value.mean(2)

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from gdi import policy
 from gdi.algorithms.base import Algorithm, Loss, Transitions
-from gdi.algorithms.softmax import MaskedMean, clip_rewards
+from gdi.algorithms.masked_mean import MaskedMean
 from gdi.config import DQNConfig
 from gdi.networks import AgentNetwork, AgentOutput, Seen
+from gdi.rewards import clip_rewards
 
 
 class Head(NamedTuple):
@@ -86,9 +87,9 @@ class DQN(Algorithm):
         explored = epsilon / (mask.sum(-1, keepdim=True) if mask.shape[-1] else q.shape[-1])
         return policy.filled(torch.log(explored + (1 - epsilon) * greedy), mask, -torch.inf) + broken
 
-    def value(self, head: Head) -> Tensor:
-        """Return max_a Q, [T, B]."""
-        return head.q.squeeze(2).max(-1).values
+    def value(self, head: Head, seen: Seen) -> Tensor:
+        """Return max Q over the valid actions, [T, B]."""
+        return policy.filled(head.q.squeeze(2), seen.action_mask, -torch.inf).max(-1).values
 
     def bootstrap_row(self, data: Transitions) -> Tensor | None:
         return self._n_step(data).row if self._config.n_steps > 1 else None

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from gdi import policy
 from gdi.algorithms.base import Algorithm, Loss, Transitions
+from gdi.algorithms.masked_mean import MaskedMean
 from gdi.config import GDIConfig
 from gdi.networks import AgentNetwork, AgentOutput, Seen
 from gdi.networks.dynamics import Dynamics
@@ -73,17 +74,6 @@ def gather_action(per_action: Tensor, action: Tensor) -> Tensor:
     return per_action.gather(-1, action[..., None, None].expand(*per_action.shape[:-1], 1)).squeeze(-1)
 
 
-class MaskedMean:
-    """A mean over the trained steps, summed over the families: [T, B, F] -> scalar."""
-
-    def __init__(self, mask: Tensor) -> None:
-        self.weight = mask.float().unsqueeze(-1)  # [T, B, 1]
-        self._count = self.weight.sum().clamp(min=1.0)
-
-    def __call__(self, per_step: Tensor) -> Tensor:
-        return (per_step * self.weight).sum() / self._count
-
-
 class GDI(Algorithm):
     """The paper's algorithm for one family of variables (GDI-I) or two (GDI-H)."""
 
@@ -118,7 +108,7 @@ class GDI(Algorithm):
         trained steps, summed over the families.
         """
         config, value = self._config, online.head.value
-        mean = MaskedMean(data.mask)
+        mean = MaskedMean(data.mask.unsqueeze(-1))
         found = self.estimates(online.head, data)
         v_loss = mean(0.5 * (found.v_target[:-1] - value[:-1]).pow(2))
         q_loss = mean(0.5 * (found.q_target - found.q_taken).pow(2))

@@ -7,10 +7,12 @@ from torch import Tensor, nn
 
 from gdi import policy
 from gdi.algorithms.base import Algorithm, Loss, Transitions
-from gdi.algorithms.softmax import Head, Heads, MaskedMean, clip_rewards, entropy_cost, log_probs
+from gdi.algorithms.masked_mean import MaskedMean
+from gdi.algorithms.softmax import Head, Heads, entropy_cost, log_probs
 from gdi.config import IMPALAConfig
 from gdi.networks import AgentNetwork, AgentOutput, Seen
 from gdi.returns import policy_gradient_advantage, vtrace
+from gdi.rewards import clip_rewards
 
 
 class IMPALA(Algorithm):

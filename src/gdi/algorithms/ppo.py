@@ -14,10 +14,12 @@ from torch import Tensor, nn
 
 from gdi import policy
 from gdi.algorithms.base import Algorithm, Loss, Transitions
-from gdi.algorithms.softmax import Head, Heads, MaskedMean, clip_rewards, entropy_cost, log_probs
+from gdi.algorithms.masked_mean import MaskedMean
+from gdi.algorithms.softmax import Head, Heads, entropy_cost, log_probs
 from gdi.config import PPOConfig
 from gdi.networks import AgentNetwork, AgentOutput, Seen
 from gdi.networks.torsos import init_orthogonal
+from gdi.rewards import clip_rewards
 from gdi.types import Array, Batch, Window
 
 

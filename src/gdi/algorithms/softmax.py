@@ -42,19 +42,3 @@ def log_probs(head: Head, seen: Seen) -> Tensor:
 def entropy_cost(seen: Seen) -> Tensor:
     """Return the weight of the entropy bonus, [T, B], which is the second component of λ."""
     return seen.index[..., 1]
-
-
-def clip_rewards(reward: Tensor, clip: float) -> Tensor:
-    """Return the rewards clipped to [−clip, clip]; a clip of 0 changes nothing."""
-    return reward.clamp(-clip, clip) if clip else reward
-
-
-class MaskedMean:
-    """A mean over trained steps: [T, B] -> scalar."""
-
-    def __init__(self, mask: Tensor) -> None:
-        self.weight = mask.float()
-        self.count = self.weight.sum().clamp(min=1.0)
-
-    def __call__(self, per_step: Tensor) -> Tensor:
-        return (per_step * self.weight).sum() / self.count

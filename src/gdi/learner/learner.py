@@ -109,10 +109,10 @@ class Learner:
     def _accumulate_gradient(self, batch: Batch) -> tuple[Metrics, int]:
         """Accumulate the gradient of a batch. Return the metrics and the number of transitions.
 
-        The batch may be split into chunks, so that it fits into memory or keeps several cores busy. Every loss is a
-        mean over its trained steps. The whole is therefore the sum of the chunks, weighted by their share of those steps. The
-        sum is in the order of the chunks, whichever finishes first. Each learner of a group has a part of the batch,
-        and these parts are summed in the same way.
+        The batch may be split into chunks, so that it fits into memory or keeps several cores busy. A loss is a mean
+        over trained steps, so the whole is the sum of the chunks, weighted by their share of those steps. The sum is in
+        the order of the chunks, whichever finishes first. Each learner of a group has a part of the batch, and these
+        parts are summed in the same way.
         """
         batch = self._algorithm.prepare(batch)
         size = self._chunk_sequences or batch.num_sequences
