@@ -2,7 +2,7 @@
 
 Run ``python examples/my_algorithm.py`` to train on CartPole-v1. The algorithm defines its heads, how they act under λ,
 and its loss. The loop provides sampling, replay, evaluation, checkpoints and Ray. The only knob is the inverse
-temperature. It is an axis of Λ, so ``search=True`` lets the controller (E) choose it.
+temperature. It is an axis of Λ. ``search=True`` and a controller that learns, such as ``TileBanditConfig()``, tune it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import gdi
 from gdi.algorithms import Algorithm, Loss, Transitions
 from gdi.config import AdamWConfig, AxisConfig, Config, ExactReplayConfig
 from gdi.networks import AgentNetwork, AgentOutput, Seen
+from gdi.policy import log_softmax
 
 
 class Head(NamedTuple):
@@ -65,7 +66,7 @@ class Reinforce(Algorithm):
         return Heads(features, num_actions)
 
     def log_probs(self, head: Head, seen: Seen) -> Tensor:
-        return torch.log_softmax(head.logits[:, :, 0] * seen.index, dim=-1)  # [T, B, A]
+        return log_softmax(head.logits[:, :, 0] * seen.index, seen.action_mask)  # [T, B, A]
 
     def loss(self, network: AgentNetwork, online: AgentOutput, data: Transitions, *, health: bool) -> Loss:
         value, mask = online.head.value[:, :, 0], data.mask.float()

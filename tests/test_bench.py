@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -77,6 +78,12 @@ def test_bench_prints_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> N
     promised = {"steps_per_second", "frames_per_second", "ceiling_steps_per_second", "fraction_of_ceiling"}
     promised |= {"reachable_steps_per_second", "fraction_of_reachable"}
     assert promised | {"shares", "bottleneck"} <= set(printed)
+    assert main(["bench", "--env", "CartPole-v1", "--seconds", "1", *sizes, "1"]) == 0
+    ceiling, below, reachable, under = capsys.readouterr().out.splitlines()[2:6]
+    assert "the network alone" in ceiling
+    assert "the network and the environments alone" in reachable
+    for line in (below, under):
+        assert re.fullmatch(r" +training is \d+% of that", line)
 
 
 def test_what_is_reachable_has_the_environments_steps() -> None:

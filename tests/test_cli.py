@@ -8,17 +8,19 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gdi.cli.main import COMMANDS, main
-from gdi.cli.outcome import resume_command
+from gdi.cli.outcome import can_be_drawn, cut_text, resume_command
 from gdi.cli.train import parse
 from gdi.config import MultiplicativeWeightsConfig, config_from_json, config_to_json
 from gdi.errors import UserError
-from gdi.presets import PRESETS, make_config
+from gdi.evaluation import Evaluation
+from gdi.presets import PRESETS, SCALES, make_config
 from gdi.report.console import LiveConsole
 from helpers import error_line
 
@@ -272,6 +274,53 @@ def test_resuming_a_finished_run_says_that_it_is_finished(run_dir: Path, capsys:
     assert "A run keeps its --steps. For more steps, start a new run" in out
     assert "resuming" not in out
     assert "Done" not in out
+
+
+def test_the_end_of_a_training_names_the_commands_that_come_next(
+    run_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "--run-dir", str(run_dir), "--resume"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.endswith("Next:"))
+    for line, name in zip(lines[begin + 1 : begin + 4], ("evaluate", "report", "play"), strict=True):
+        assert f" {name} {run_dir}" in line
+
+
+def test_what_can_be_drawn_is_known_without_making_it() -> None:
+    drawn = ("CartPole-v1", "MinAtar/Breakout-v0", "ALE/Pong-v5")
+    assert [can_be_drawn(name) for name in (*drawn, "no_module:Nothing-v0", "file.py:Own")] == [True] * 3 + [False] * 2
+
+
+def test_an_evaluation_names_the_setting_that_it_played(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", str(run_dir), "--episodes", "1"]
+    assert main(words) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    number = r"[\d.]+( to [\d.]+)?"
+    setting = f"1/τ1 {number}, 1/τ2 {number}, ε {number}"
+    assert re.fullmatch(rf"  exploration setting: {setting} \(the controller's best\)", line)
+    assert main([*words, "--index", "100,300,0.5"]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line == "  exploration setting: 1/τ1 100, 1/τ2 300, ε 0.5 (--index)"
+
+
+def test_cut_episodes_are_told_with_their_limit() -> None:
+    config = make_config("gdi-i3", "CartPole-v1")
+    evaluation = Evaluation("CartPole-v1", 32, 27e3, 27e3, 27e3, 27e3, 0.0, 27e3, cut_episodes=32)
+    limit = "because they did not end (--env.max-episode-steps)"
+    assert cut_text(evaluation, config) == f"32 of 32 episodes were cut at 27,000 steps, {limit}"
+    longer = replace(config, env=replace(config.env, max_episode_steps=30_000))
+    assert cut_text(replace(evaluation, cut_episodes=1), longer) == (
+        f"1 of 32 episodes was cut at 30,000 steps, {limit}"
+    )
+
+
+def test_the_sizes_of_a_scale_are_those_of_its_presets() -> None:
+    steps = [make_config(preset, scale="classic").steps for preset in PRESETS]
+    assert (min(steps), max(steps)) == (50_000, 500_000)
+    assert "50k to 500k steps, by preset" in SCALES["classic"].summary
+    for scale, words in {"minatar": "1M steps", "atari-cpu": "4M steps"}.items():
+        assert words in SCALES[scale].summary
+        assert {make_config(preset, scale=scale).steps for preset in PRESETS} == {int(words[0]) * 1_000_000}
 
 
 def test_a_stop_in_the_final_evaluation_is_named_and_the_evaluation_is_made_up_for(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import signal
 from dataclasses import replace
@@ -69,6 +70,38 @@ def test_killed_and_resumed_equals_unbroken(example: Any, tmp_path: Path) -> Non
     assert (folder / "episodes.csv").read_bytes() == (whole / "episodes.csv").read_bytes()
     for name, value in saved_network(whole).items():
         np.testing.assert_array_equal(value, saved_network(folder)[name])
+
+
+def test_the_algorithm_plays_only_valid_actions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Taxi tells a mask in ``info``."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import my_algorithm
+
+    config = tiny(my_algorithm.make_config("Taxi-v4", steps=1200))
+    folder = gdi.train(config, tmp_path / "run").run_dir
+    (line, *_) = [line for line in read_metric_lines(folder) if line["kind"] == "train"]
+    assert np.isfinite(line["loss/policy"])
+
+
+@pytest.mark.parametrize("name", ["Elite", "Reinforce"])
+def test_the_code_of_the_page_on_architecture_trains(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each block runs as it is pasted; its training is then made short."""
+    page = (EXAMPLES.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+    assert len(blocks) == 2
+    (block,) = [block for block in blocks if f"import {name}" in block]
+    (tmp_path / f"pasted_{name}.py").write_text(block, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    begun: list[Config] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(gdi, "train", begun.append)
+        pasted = __import__(f"pasted_{name}")
+    assert begun == [pasted.config]
+    config = replace(tiny(pasted.config), steps=600)
+    assert gdi.train(config, tmp_path / "run").finished
 
 
 def test_e_can_search_the_axis_of_the_users_algorithm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

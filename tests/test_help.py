@@ -161,6 +161,7 @@ def test_every_setting_is_explained_in_plain_words(cls: type[Any]) -> None:
         text = documented.get(f.name, "")
         assert re.match(r"[A-Z][A-Za-z0-9-]+ ", text), f"{f.name} starts with a symbol: {text!r}"
         assert not text.startswith("Table H"), f"{f.name} has only the paper's row"
+        assert "``" not in text, f"{f.name} has raw markup"
         for sentence in re.split(r"(?<=[.;:])\s", text.partition("Table H")[0]):
             assert len(sentence.split()) <= 25, f"{f.name}: {sentence!r} is too long"
 

@@ -77,6 +77,22 @@ def test_the_state_in_words(tmp_path: Path) -> None:
     assert read_run(write_run(tmp_path / "new", [])).state.word == "empty"
 
 
+def test_a_checkpoint_ahead_of_the_log_counts(tmp_path: Path) -> None:
+    """A stop saves between two lines of the log, or before the first one."""
+    folder = write_run(tmp_path / "run", [], replace(hand_config(), steps=2000))
+    saved = folder / "checkpoints"
+    for name in ("step-000000000000-update-000000000", "step-000000009000-update-000000090.part", "my-copy"):
+        (saved / name).mkdir()
+    assert read_run(folder).state.word == "empty"
+    (saved / "step-000000001280-update-000000012").mkdir()
+    run = read_run(folder)
+    assert run.state.text == "stopped at 1,280 of 2,000 steps; gdi train --resume continues it"
+    assert run.steps == 1280
+    longer = write_run(tmp_path / "longer", some_lines(), replace(hand_config(), steps=2000))
+    (longer / "checkpoints" / "step-000000001150-update-000000011").mkdir()
+    assert read_run(longer).steps == 1200
+
+
 def test_a_cut_last_line_and_a_rewound_log(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", some_lines())
     append(folder, json.dumps(train_line(1300))[:-30])
@@ -201,6 +217,22 @@ def test_a_class_of_a_stranger_is_not_imported(tmp_path: Path) -> None:
     assert run.settings.controller == "stranger_module:Bandit"
     assert run.settings.label_of("epsilon") == "epsilon"
     assert run.belief("epsilon") is not None
+
+
+def test_an_own_controller_is_named_and_no_line_is_promised(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", some_lines())
+    assert "This line trains the same run again:" in document_json(report([read_run(folder)]))
+    tree = json.loads(config_to_json(hand_config()))
+    (folder / "config.json").write_text(json.dumps({**tree, "controller": {"kind": "mine:EliteConfig", "size": 3}}))
+    run = read_run(folder)
+    assert run.settings.agent == "gdi-i3, controller EliteConfig"
+    assert list(agent_labels([run]).values()) == ["gdi-i3, controller EliteConfig"]
+    text = document_json(report([run]))
+    assert "No command line trains this run again, because its controller is your own class." in text
+    assert "This line trains" not in text
+    both = {"controller": {"kind": "mine:EliteConfig"}, "learner": {"kind": "mine:Own"}}
+    (folder / "config.json").write_text(json.dumps({**tree, **both}))
+    assert "because its controller and learner are your own classes." in document_json(report([read_run(folder)]))
 
 
 def test_a_run_of_the_first_format() -> None:

@@ -130,4 +130,7 @@ def test_sentences_join_what_is_equal() -> None:
         "E stayed undecided about a and c and kept b between 2 and 3."
     )
     assert sentence([], []) == ""
+    early = Verdict("early")
+    assert sentence(["a", "b"], [early, early]) == "The log has too few lines to judge a and b."
+    assert sentence(["a", "b"], [early, same]) == ("E stayed undecided about b. The log has too few lines to judge a.")
     assert listed(["a", "b", "c"]) == "a, b and c"

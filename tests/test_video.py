@@ -544,8 +544,9 @@ def test_a_missing_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ("argv", "message"),
     [
         (["breakot"], "Did you mean 'breakout'"),
-        (["CartPole-v1"], "unknown Atari game 'CartPole-v1'"),
-        (["MinAtar/Breakout-v0"], "unknown Atari game"),
+        (["CartPole-v1"], "CartPole-v1 is neither a run folder nor one of the 57 Atari games."),
+        (["runs/none"], "runs/none is neither a run folder nor one of the 57 Atari games."),
+        (["MinAtar/Breakout-v0"], "is neither a run folder nor one of the 57 Atari games."),
         (["pooyan"], "not one of the benchmark's 57"),
         (["pong", "--protocol", "sabre"], "Did you mean 'saber'"),
         (["pong", "--seed", "-1"], "--seed must be 0 or more"),

@@ -36,6 +36,7 @@ from gdi.report.strips import (
     fitted,
     played_strip,
     pooled,
+    strips_table,
     sureness_color,
 )
 from gdi.report.terminal import dashboard, run_strips, runs_table
@@ -89,7 +90,7 @@ def test_the_color_follows_the_root_of_the_sureness() -> None:
 def test_a_component_that_follows_a_rule_has_a_strip_and_a_fixed_one_has_none() -> None:
     strip = played_strip("ε", np.array([np.nan, 1.0, 0.5, 0.0]))
     assert strip is not None
-    assert strip.now == "0, of 0 to 1"
+    assert strip.now == "now 0, range 0 to 1"
     assert bars(strip.places) == " █" + BARS[4] + "▁"
     assert played_strip("ε", np.array([0.1, np.nan, 0.1])) is None
 
@@ -120,6 +121,34 @@ def test_the_dashboard_says_what_e_did(folder: Path) -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_the_screen_names_the_controller_and_shows_a_whole_range(folder: Path) -> None:
+    text = shown(dashboard(read_run(folder), 80, 40))
+    assert "what the controller (E) did" in text
+    strip = played_strip("ε", np.array([0.472, 0.387, 0.555]))
+    assert strip is not None
+    assert "now 0.555, range 0.387 to 0.555" in shown(strips_table([strip], 80))
+
+
+def test_the_progress_is_that_of_the_newest_checkpoint(folder: Path) -> None:
+    (folder / "checkpoints" / "step-000000009500-update-000000095").mkdir()
+    text = shown(dashboard(read_run(folder), 80, 40))
+    assert "stopped at 9,500 of 10,000 steps" in text
+    assert "9,500" in shown(runs_table([read_run(folder)], folder.parent, 80))
+
+
+def test_an_agent_with_an_own_controller_is_named_after_it(folder: Path) -> None:
+    tree = json.loads((folder / "config.json").read_text())
+    tree["controller"] = {"kind": "my_module:EliteConfig", "memory": 64}
+    (folder / "config.json").write_text(json.dumps(tree))
+    assert "gdi-i3, controller EliteConfig  MinAtar/Breakout-v0" in shown(dashboard(read_run(folder), 80, 40))
+
+
+def test_a_large_score_has_all_its_digits(folder: Path) -> None:
+    line = {**train_line(9000), "kind": "evaluation", "mean": 27000.0, "median": 27000, "min": 26999, "max": 27000.5}
+    append(folder, json.dumps(line) + "\n")
+    assert "26999 to 27000.50" in shown(dashboard(read_run(folder), 80, 40))
+
+
 def test_an_evaluation_and_a_notice_are_shown(folder: Path) -> None:
     line = {**train_line(9000), "kind": "evaluation", "mean": 4.5, "median": 4, "min": 0, "max": 9}
     append(folder, json.dumps(line) + "\n")
@@ -147,7 +176,7 @@ def test_a_schedule_is_drawn_from_the_episodes(folder: Path) -> None:
     (folder / "episodes.csv").write_text("\n".join([header, *rows]) + "\n")
     (strip,) = run_strips(read_run(folder))
     assert strip.label == "ε"
-    assert strip.now == "0.1, of 0.1 to 0.9"
+    assert strip.now == "now 0.1, range 0.1 to 0.9"
 
 
 def test_the_list_cuts_long_names_and_no_number(tmp_path: Path) -> None:

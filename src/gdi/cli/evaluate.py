@@ -5,15 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gdi.cli.parsing import JSON_HELP, OneLineParser, path_argument, shorten, whole_number
+from gdi.config import kind_of
 from gdi.errors import DivergenceError, UserError
+from gdi.types import Index
 
 if TYPE_CHECKING:
     from gdi.agent import Agent
     from gdi.evaluation import Evaluation
     from gdi.evaluation.video import RecordedEpisode
+
+
+DRAWS = 32  # of the λ of an episode, to tell their range
+CHOSEN = {
+    "fixed": "always the same",
+    "uniform": "drawn for each episode",
+    "schedule": "the schedule's setting for evaluation",
+}
 
 
 def parse_index(text: str) -> tuple[float, ...]:
@@ -122,13 +133,14 @@ def print_json(args: argparse.Namespace, agent: Agent, result: Evaluation) -> No
 
 def print_text(args: argparse.Namespace, agent: Agent, result: Evaluation) -> None:
     """Print the evaluation for a reader, and record the video."""
+    from gdi.cli.outcome import cut_text
     from gdi.evaluation import WITHHELD, normalized_scores
-    from gdi.report.console import format_normalized
+    from gdi.report.console import format_normalized, format_score
 
     print(f"{result.env}, trained for {agent.steps:,} steps: {result.episodes} episodes, seed {args.seed}")
     print(
         f"  mean {result.mean:.2f} ± {result.std:.2f} (std)   median {result.median:.2f}   "
-        f"min {result.min:.4g}   max {result.max:.4g}"
+        f"min {format_score(result.min)}   max {format_score(result.max)}"
     )
     scores = normalized_scores(result, anyway=args.scores_anyway)
     if scores["hns"] is not None:
@@ -138,7 +150,34 @@ def print_text(args: argparse.Namespace, agent: Agent, result: Evaluation) -> No
         print(f"  {WITHHELD}")
     print(f"  episode length {result.length_mean_steps:.1f} steps on average")
     if result.cut_episodes:
-        print(f"  {result.cut_episodes} episodes were truncated because they did not end")
+        print(f"  {cut_text(result, agent.config)}")
     if args.video is not None:
         reached = [f"{episode.score:,.0f}" for episode in record_video(args, agent)]
         print(f"  video in {args.video}, score {', '.join(reached)}")
+    print(f"  exploration setting: {setting_text(args, agent)}")
+
+
+def setting_text(args: argparse.Namespace, agent: Agent) -> str:
+    """Return the λ that was played. Where it is drawn for each episode, the text has the range of some draws.
+
+    It resets the agent, so it comes after the episodes.
+    """
+    if args.index is not None:
+        return f"{_in_one_line(agent, [args.index])} (--index)"
+    if agent.config.evaluation.index:
+        return f"{_in_one_line(agent, [agent.config.evaluation.index])} (the run's --evaluation.index)"
+    draws = []
+    for _ in range(DRAWS):
+        agent.reset()
+        draws.append(agent.index)
+    chosen = CHOSEN.get(kind_of(agent.config.controller), "the controller's best")
+    return f"{_in_one_line(agent, draws)} ({chosen})"
+
+
+def _in_one_line(agent: Agent, draws: Sequence[Index]) -> str:
+    """Return each component as ``1/τ1 22.5``, or as ``1/τ1 22.1 to 22.9`` if the draws differ."""
+    parts = []
+    for label, values in zip(agent.space.labels, zip(*draws, strict=True), strict=True):
+        low, high = f"{min(values):.3g}", f"{max(values):.3g}"
+        parts.append(f"{label} {low}" if low == high else f"{label} {low} to {high}")
+    return ", ".join(parts)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from gdi.cli.settings import PLACEMENT, option_name
 from gdi.config import Config
+from gdi.envs.minatar import IDS as MINATAR_IDS
+from gdi.envs.names import is_atari
 from gdi.types import EpisodeEnd
 
 if TYPE_CHECKING:
@@ -68,14 +70,28 @@ def print_outcome(result: TrainResult, config: Config, again: str, *, was_finish
     else:
         seconds = f"{result.steps:,} steps in {result.seconds:,.0f} s"
         print(f"Done: {seconds}. {_evaluation_text(result.evaluation)}")
+    if result.evaluation.cut_episodes:
+        print(f"  {cut_text(result.evaluation, config)}")
     _print_scores(result.evaluation)
-    _print_next(result.run_dir)
+    _print_next(result.run_dir, config.env.id)
+
+
+def cut_text(evaluation: Evaluation, config: Config) -> str:
+    """Return how many episodes were cut, and where."""
+    from gdi.evaluation.evaluator import MAX_EPISODE_STEPS
+
+    limit = max(MAX_EPISODE_STEPS, config.env.max_episode_steps)
+    which = f"{evaluation.cut_episodes} of {evaluation.episodes} episodes"
+    were = "was" if evaluation.cut_episodes == 1 else "were"
+    return f"{which} {were} cut at {limit:,} steps, because they did not end (--env.max-episode-steps)"
 
 
 def _evaluation_text(e: Evaluation) -> str:
+    from gdi.report.console import format_score
+
     return (
         f"Evaluation over {e.episodes} episodes: "
-        f"mean {e.mean:.2f}, median {e.median:.2f}, min {e.min:.4g}, max {e.max:.4g}."
+        f"mean {e.mean:.2f}, median {e.median:.2f}, min {format_score(e.min)}, max {format_score(e.max)}."
     )
 
 
@@ -91,13 +107,30 @@ def _print_scores(evaluation: Evaluation) -> None:
         print(f"  {WITHHELD}")
 
 
-def _print_next(folder: Path) -> None:
+def _print_next(folder: Path, env_id: str) -> None:
     # After `make demo` gdi is only in .venv/bin.
     own = "python -m gdi" if sys.argv[0].endswith(".py") else sys.argv[0]
     gdi = "gdi" if shutil.which("gdi") else own
     print(f"The run is saved in {folder}. Next:")
     print(f"  {gdi} evaluate {folder} --episodes 100")
+    print(f"  {gdi} report {folder}")
+    if can_be_drawn(env_id):
+        print(f"  {gdi} play {folder}")
     print(f"  tensorboard --logdir {folder}/tensorboard    (pip install tensorboard)")
+
+
+def can_be_drawn(env_id: str) -> bool:
+    """Return whether ``gdi play`` certainly has pictures of an environment; none is made to find out."""
+    if is_atari(env_id) or env_id in MINATAR_IDS:
+        return True
+    from gymnasium.envs.registration import load_env_creator, spec
+
+    try:
+        entry = spec(env_id).entry_point
+        creator = load_env_creator(entry) if isinstance(entry, str) else entry
+    except Exception:  # an environment in a file, or a user's module that fails
+        return False
+    return "rgb_array" in ((getattr(creator, "metadata", None) or {}).get("render_modes") or ())
 
 
 def resume_command(folder: Path, choice: TrainArguments) -> str:

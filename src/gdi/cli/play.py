@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gdi.cli.parsing import JSON_HELP, OneLineParser, path_argument, whole_number
+from gdi.cli.parsing import JSON_HELP, OneLineParser, path_argument, shorten, whole_number
 from gdi.envs.base import Beside
 from gdi.envs.protocols import PROTOCOLS
 from gdi.errors import UserError, did_you_mean
 from gdi.report.console import format_normalized
-from gdi.scores.games import canonical_game
+from gdi.scores.games import canonical_game, find_game, suggest
 from gdi.scores.metrics import normalize
 from gdi.scores.reference import load_reference
 from gdi.seeds import child_seed
@@ -56,6 +56,8 @@ class RandomPlayer:
 
 
 def make_parser() -> OneLineParser:
+    *most, last = PROTOCOLS
+    rules = f"{', '.join(most)} or {last}"
     parser = OneLineParser(
         prog="gdi play", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -67,7 +69,7 @@ def make_parser() -> OneLineParser:
     parser.add_argument("--episodes", type=whole_number, help="of a run: number of episodes to play (default: 1)")
     parser.add_argument("--best", action="store_true", help="of a run: use the checkpoint with the best evaluation")
     parser.add_argument("--trust", action="store_true", help="import the modules that the run folder names")
-    parser.add_argument("--protocol", help=f"of a game: its rules, {', '.join(PROTOCOLS)} (default: paper)")
+    parser.add_argument("--protocol", help=f"of a game: its rules ({rules}; default: paper)")
     parser.add_argument("--json", action="store_true", help=JSON_HELP)
     return parser
 
@@ -140,6 +142,11 @@ def _show(agent: Agent, title: str, episodes: int, seed: int) -> list[RecordedEp
 
 def play_game(args: argparse.Namespace) -> int:
     """Record one episode of a random agent, and print its score."""
+    if find_game(args.what) is None:
+        raise UserError(
+            f"{shorten(args.what)} is neither a run folder nor one of the 57 Atari games.{suggest(args.what)} "
+            "`gdi envs` lists the games."
+        )
     game = canonical_game(args.what)
     name = args.protocol or "paper"
     if name not in PROTOCOLS:

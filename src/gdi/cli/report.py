@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 PROG = "gdi report"
 FORMATS = ("html", "csv", "png")
 DESCRIPTION = """\
-Write one page about a run, or about many. It shows what was trained, the learning curves, what E did, which λ paid, and
-the health of the run. The page is one file that needs no network. Runs that differ only in the seed are one group.
+Write one page about a run, or about many. It shows what was trained, the learning curves, what the controller (E) did,
+which λ paid, and the health of the run. The page is one file that needs no network. Runs that differ only in the seed
+are one group.
 
 RUN is a run folder, a folder of run folders, or a folder of a benchmark's records such as docs/results/minatar."""
 
@@ -37,7 +38,11 @@ def make_parser() -> OneLineParser:
         metavar="FILE",
         help="file to write; a folder for png (default: report.html in the run folder, or in this folder for many)",
     )
-    parser.add_argument("--format", default="html", help=f"{', '.join(FORMATS)} (default: html)")
+    parser.add_argument(
+        "--format",
+        default="html",
+        help=f"{', '.join(FORMATS)} (default: html); csv has the tables, without the figures",
+    )
     parser.add_argument(
         "--baseline", default="", metavar="AGENT", help="compare games by score / this agent's mean score in each"
     )
@@ -84,7 +89,7 @@ def explored_states(folders: list[Path]) -> Section:
         raise UserError("--tsne compares two runs: name two run folders.")
     kept = [read_states(folder) for folder in folders]
     settings = [read_run(folder).settings for folder in folders]
-    labels = [found.preset or folder.name for found, folder in zip(settings, folders, strict=True)]
+    labels = [found.agent or folder.name for found, folder in zip(settings, folders, strict=True)]
     if labels[0] == labels[1]:
         labels = [folder.resolve().name for folder in folders]
     names = [settings[0].label_of(name) for name in settings[0].names]

@@ -21,8 +21,8 @@ DEFAULT_PORT = 6161
 EVERY_SECONDS = 2.0
 PLAIN_HEIGHT = 40  # lines, where the output is no terminal
 DESCRIPTION = """\
-Follow a run by its files, also from another shell: what E did, the training return, evaluations and health. A folder of
-several runs is listed. A run that is not going is shown once. Nothing is written."""
+Follow a run by its files, also from another shell: what the controller did, the training return, evaluations and
+health. A folder of several runs is listed. A run that is not going is shown once. Nothing is written."""
 
 
 def make_parser() -> OneLineParser:

@@ -23,7 +23,7 @@ class NetworkConfig:
     hidden_units: int = 256
     """Width of the torso's dense output layer."""
     activation: Literal["tanh", "relu"] = "tanh"
-    """Activation of the torso ``mlp``, which encodes vectors."""
+    """Activation of the torso mlp, which encodes vectors."""
     lstm_units: int = 256
     """Size of the recurrent core; 0 makes the network feed-forward. Table H "LSTM Units"."""
     families: Literal[1, 2] = 1

@@ -4,8 +4,10 @@ In the paper's classes it is GDI-I⁰ without E, because Λ is one point. As pub
 that point.
 
 Sources of the numbers. ``paper``: extended data table 1 of the article, and the released code where the two differ.
-``minatar``: Young and Tian 2019, with Adam and the squared loss of Obando-Ceron and Castro 2021. ``classic``: the tuned
-CartPole settings of RL Baselines3 Zoo, with a learning rate that falls to 0. Deviations:
+``atari-cpu``: ε, Adam and the learn start of Dopamine's DQN in JAX (``dopamine/jax/agents/dqn/configs/dqn.gin``). The
+target period is the article's, and the smaller memory is our choice. ``minatar``: Young and Tian 2019. Both have Adam
+and the squared loss of Obando-Ceron and Castro 2021. ``classic``: the tuned CartPole settings of RL Baselines3 Zoo,
+with a learning rate that falls to 0. Deviations:
 
 1. The end of a life does not end an episode.
 2. The target network is renewed by updates: 10,000 steps at one update per 4 steps are 2,500 updates.

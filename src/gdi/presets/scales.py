@@ -33,14 +33,14 @@ class Scale:
 
 SCALES = {
     "paper": Scale(
-        "the paper's tables: 160 environments, IMPALA-deep and LSTM 256, 200M frames; wants a GPU",
+        "the paper's tables: 200M frames; gdi-i3 has 160 environments, IMPALA-deep and LSTM 256; wants a GPU",
         steps=Config().steps,
         num_envs=EnvConfig().num_envs,
         network=NetworkConfig(),
         run=RunConfig(overlap=True),  # the paper's actors and learner run on different machines
     ),
     "atari-cpu": Scale(
-        "Atari on a few CPU cores: 32 environments, IMPALA-shallow and LSTM 256, 4M steps",
+        "Atari on a few CPU cores: 4M steps; gdi-i3 has 32 environments, IMPALA-shallow and LSTM 256",
         steps=4_000_000,
         num_envs=32,
         network=NetworkConfig(torso="impala-shallow", hidden_units=256, lstm_units=256),
@@ -48,7 +48,7 @@ SCALES = {
         run=RunConfig(log_every_steps=10_000, checkpoint_every_steps=100_000),
     ),
     "minatar": Scale(
-        "10x10 games on a laptop CPU: 64 environments, small convolution, 1M steps",
+        "10x10 games on a laptop CPU: small convolution, 1M steps",
         steps=1_000_000,
         num_envs=64,
         network=NetworkConfig(torso="auto", hidden_units=128, lstm_units=0),
@@ -56,7 +56,7 @@ SCALES = {
         run=RunConfig(log_every_steps=10_000, checkpoint_every_steps=100_000, threads=2),
     ),
     "classic": Scale(
-        "vector observations on a laptop CPU: 32 environments, small dense network, 200k steps",
+        "vector observations on a laptop CPU: small dense network, 50k to 500k steps, by preset",
         steps=200_000,
         num_envs=32,
         network=NetworkConfig(torso="auto", hidden_units=64, lstm_units=0),

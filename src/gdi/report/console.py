@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from gdi.config import Config, FixedConfig, ScheduleConfig, UniformConfig
 from gdi.index_space import IndexSpace, make_index_space
 from gdi.report.console_strips import ControlView
 from gdi.runtime.events import Event
-from gdi.types import EpisodeEnd
+from gdi.types import EpisodeEnd, Index
 
 RECENT_EPISODES = 100
 PLAIN_EVERY_SECONDS = 10.0
@@ -69,6 +70,7 @@ class LiveConsole:
         )
         self._task: TaskID = self._progress.add_task(config.env.id, total=config.steps)
         self._returns: list[float] = []
+        self._indices: list[Index] = []  # of the same episodes
         self._train: Event = {}
         self._control = ControlView(self._space)
         self._evaluation: Event = {}
@@ -78,6 +80,7 @@ class LiveConsole:
 
     def episode(self, steps: int, episode: EpisodeEnd) -> None:
         self._returns = [*self._returns[-RECENT_EPISODES + 1 :], episode.episode_return]
+        self._indices = [*self._indices[-RECENT_EPISODES + 1 :], episode.index]
         self._control.episode(episode)
 
     def event(self, event: Event) -> None:
@@ -113,7 +116,7 @@ class LiveConsole:
         share = event["steps"] / self._config.steps
         self._console.print(
             f"{event['steps']:>12,} steps  {share:4.0%}  {self._speed.per_second:,.0f} steps/s  "
-            f"return {self._recent_return()}  {self._best_index()}",
+            f"return {self._recent_return()}  {self._exploration()[1]}",
             soft_wrap=True,
         )
 
@@ -122,8 +125,12 @@ class LiveConsole:
             return "-"
         return f"{sum(self._returns) / len(self._returns):.2f}"
 
-    def _best_index(self) -> str:
-        return format_best_index(self._train, self._config, self._space)
+    def _exploration(self) -> tuple[str, str]:
+        """Return what is known about λ, with its name: the best values, or the mean of the newest episodes."""
+        if self._train and self._indices and logs_no_belief(self._train, self._config, self._space):
+            mean = tuple(sum(values) / len(values) for values in zip(*self._indices, strict=True))
+            return "exploration", f"mean λ of the last {len(self._indices)} episodes: {self._space.text(mean)}"
+        return "best λ so far", format_best_index(self._train, self._config, self._space)
 
     def _screen(self) -> Any:
         table = Table.grid(padding=(0, 2))
@@ -137,7 +144,7 @@ class LiveConsole:
             table.add_row("evaluation", f"{_evaluation_line(self._evaluation)}  at {self._evaluation['steps']:,} steps")
         if self._train:
             train = self._train
-            table.add_row("best λ so far", self._best_index())
+            table.add_row(*self._exploration())
             for title, prefix in (("losses", "loss/"), ("policy", "policy/")):
                 shown = {name.removeprefix(prefix): value for name, value in train.items() if name.startswith(prefix)}
                 if shown:
@@ -175,13 +182,31 @@ class SpeedMeter:
 
 
 def _evaluation_line(event: Event) -> str:
-    line = f"mean {event['mean']:.2f}  median {event['median']:.2f}  [{event['min']:.4g}, {event['max']:.4g}]"
+    low, high = format_score(event["min"]), format_score(event["max"])
+    line = f"mean {event['mean']:.2f}  median {event['median']:.2f}  [{low}, {high}]"
+    if event.get("cut_episodes"):
+        line += f"  {event['cut_episodes']} of {event['episodes']} episodes cut"
     return line if event.get("hns") is None else f"{line}  {format_normalized(event)}"
+
+
+def format_score(value: float) -> str:
+    """Format a return without an exponent: whole numbers in full, others with two decimals or four digits."""
+    if not math.isfinite(value):
+        return str(value)
+    if value == round(value):
+        return f"{value:.0f}"
+    return f"{value:.2f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
 def format_normalized(scores: Mapping[str, Any]) -> str:
     """Format an Atari score's fractions as percentages: ``HNS 101.2%  HWRNS 3.5%  SABER 3.5%``."""
     return "  ".join(f"{name.upper()} {scores[name]:.1%}" for name in ("hns", "hwrns", "saber"))
+
+
+def logs_no_belief(train: Event, config: Config, space: IndexSpace) -> bool:
+    """Return whether the controller learns, and yet a log line has no belief of it, as with a user's own class."""
+    learns = not isinstance(config.controller, (*WITHOUT_E, ScheduleConfig))
+    return learns and any(f"controller/{axis.name}/best_block" not in train for axis in space.axes)
 
 
 def format_best_index(train: Event, config: Config, space: IndexSpace) -> str:

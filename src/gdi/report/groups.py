@@ -53,7 +53,7 @@ def agent_labels(runs: Sequence[Run]) -> dict[str, str]:
         first.setdefault(agent_key(run), run)
     by_name: dict[str, list[str]] = {}
     for key, run in first.items():
-        by_name.setdefault(run.agent or run.settings.preset or run.name, []).append(key)
+        by_name.setdefault(run.agent or run.settings.agent or run.name, []).append(key)
     labels = {}
     for name, keys in by_name.items():
         differing = setting_differences([first[key] for key in keys])

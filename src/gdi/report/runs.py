@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -17,6 +18,9 @@ from gdi.runtime.lock import lock_holder
 from gdi.runtime.run_log import EPISODES, METRICS, NOTICES
 
 CONFIG = "config.json"
+CHECKPOINTS = "checkpoints"
+# A checkpoint that is still being written has another name.
+SAVED = re.compile(r"step-(\d{12})-update-\d{9}(-\d{3,})?")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Run:
     notices: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # one sentence about each thing that could not be read
     agent: str = ""  # the name in a benchmark's records; empty for a run folder
+    saved_steps: int = 0  # of the newest checkpoint, which may be ahead of the log
 
     @property
     def env(self) -> str:
@@ -50,8 +55,8 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """Return the steps that the log has reached."""
-        return max((int(lines[-1]["steps"]) for lines in (self.train, self.evaluations) if lines), default=0)
+        """Return the steps that the run has reached, by its log or by its newest checkpoint."""
+        return reached_steps((self.train, self.evaluations), self.saved_steps)
 
     def belief(self, axis: str) -> AxisBelief | None:
         """Return the controller's belief about a searched axis over the run, or None if it logged none."""
@@ -65,16 +70,18 @@ def read_run(folder: Path) -> Run:
     settings = read_settings(folder / CONFIG)
     log = read_log(folder / METRICS)
     episodes = read_episodes(folder / EPISODES, settings.steps or math.inf)
+    saved = saved_steps(folder / CHECKPOINTS)
     return Run(
         folder=folder,
         name=folder.resolve().name,
         settings=settings,
-        state=state_of(settings, log, lock_holder(folder)),
+        state=state_of(settings, log, lock_holder(folder), saved),
         train=log.train,
         evaluations=log.evaluations,
         episodes=episodes,
         notices=_notices(folder / NOTICES),
         notes=tuple(_notes(settings, log, episodes)),
+        saved_steps=saved,
     )
 
 
@@ -87,7 +94,7 @@ def check_run_folder(folder: Path) -> None:
 
 
 def is_run_folder(folder: Path) -> bool:
-    return (folder / METRICS).is_file() or ((folder / CONFIG).is_file() and (folder / "checkpoints").is_dir())
+    return (folder / METRICS).is_file() or ((folder / CONFIG).is_file() and (folder / CHECKPOINTS).is_dir())
 
 
 def find_run_folders(folder: Path) -> list[Path]:
@@ -101,13 +108,27 @@ def find_run_folders(folder: Path) -> list[Path]:
     return found
 
 
-def state_of(settings: Settings, log: Log, holder: str | None) -> State:
-    """Return the state of a run from its log, and from the holder of its lock."""
-    steps = max((int(lines[-1]["steps"]) for lines in (log.train, log.evaluations) if lines), default=0)
+def saved_steps(folder: Path) -> int:
+    """Return the steps of the newest checkpoint by the names in the folder of checkpoints, or 0 if there is none."""
+    try:
+        names = [SAVED.fullmatch(path.name) for path in folder.iterdir()]
+    except OSError:
+        return 0
+    return max((int(name[1]) for name in names if name), default=0)
+
+
+def reached_steps(logs: Iterable[Sequence[Line]], saved: int) -> int:
+    """Return the largest number of steps: of the last line of each log, or of a checkpoint."""
+    return max(saved, *(int(lines[-1]["steps"]) for lines in logs if lines), 0)
+
+
+def state_of(settings: Settings, log: Log, holder: str | None, saved: int = 0) -> State:
+    """Return the state of a run from its log, the steps of its newest checkpoint, and the holder of its lock."""
+    steps = reached_steps((log.train, log.evaluations), saved)
     reached = f"{steps:,} of {settings.steps:,} steps" if settings.steps else f"{steps:,} steps"
     if holder is not None:
         return State("running", f"running, {reached}")
-    if not (log.train or log.evaluations):
+    if not (log.train or log.evaluations or saved):
         return State("empty", "no line was logged yet")
     # The last evaluation comes after the last step, and ends the run.
     if settings.steps and log.evaluations and log.evaluations[-1]["steps"] >= settings.steps:

@@ -11,7 +11,7 @@ from typing import Any
 
 from gdi.config import AxisConfig
 from gdi.config.index_space import axis_problems
-from gdi.config.json import kinds
+from gdi.config.json import KIND_SECTIONS, kinds
 from gdi.config.upgrade import upgrade
 from gdi.errors import UserError
 from gdi.index_space import Axis, make_axis
@@ -32,6 +32,18 @@ class Settings:
     axes: tuple[Axis, ...] = ()  # those that the controller searches
     controller: str = ""  # the kind
     problem: str = ""  # the reason why the file could not be read
+
+    @property
+    def own_classes(self) -> dict[str, str]:
+        """The user's own classes, by section: ``{"controller": "EliteConfig"}``."""
+        kinds_of = {name: _text(_section(self.tree, name).get("kind")) for name in KIND_SECTIONS}
+        return {name: kind.rpartition(":")[2] for name, kind in kinds_of.items() if ":" in kind}
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent: its preset, and the user's own classes in it."""
+        own = [f"{name.replace('_', ' ')} {cls}" for name, cls in self.own_classes.items()]
+        return ", ".join([self.preset, *own]) if self.preset else ""
 
     def label_of(self, name: str) -> str:
         return self.labels.get(name, name)

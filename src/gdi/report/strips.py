@@ -24,7 +24,7 @@ BARS = "▁▂▃▄▅▆▇█"
 # From unsure to sure, in colors of the Cividis map that are readable on black and on white.
 SURENESS = ("#5f6f8f", "#7c8285", "#9a9467", "#b9a44c", "#d7b637")
 MOST_BLOCKS = 24  # characters for the probabilities of an axis
-LABEL, NOW = 6, 22  # widths of the columns around the strips
+LABEL, NOW = 6, 22  # least widths of the columns around the strips
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def played_strip(label: str, values: Array) -> Strip | None:
     if not known.size or np.ptp(known) <= 1e-6 * max(1.0, abs(float(known[0]))):
         return None
     places = (values - known.min()) / np.ptp(known)
-    now = f"{known[-1]:.3g}, of {known.min():.3g} to {known.max():.3g}"
+    now = f"now {known[-1]:.3g}, range {known.min():.3g} to {known.max():.3g}"
     return Strip(label, now, places, np.full(len(values), np.nan), np.empty(0))
 
 
@@ -138,13 +138,15 @@ def strips_table(strips: Sequence[Strip], width: int) -> Table:
     """Return all strips as a table of at most ``width`` characters."""
     gaps = 3 * 2
     searched = [len(strip.probability) for strip in strips if strip.probability.size]
-    free = width - LABEL - NOW - gaps
-    blocks = min(MOST_BLOCKS, max(searched, default=0), free // 3)
+    longest = max((len(strip.now) for strip in strips), default=0)
+    now = max(NOW, min(longest, width // 2 - LABEL))
+    free = width - LABEL - now - gaps
+    blocks = max(1, min(MOST_BLOCKS, max(searched, default=0), free // 3))
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", width=LABEL, justify="right")
     table.add_column(width=free - blocks)
-    table.add_column(width=max(1, blocks))
-    table.add_column(width=NOW, no_wrap=True)
+    table.add_column(width=blocks)
+    table.add_column(width=now, no_wrap=True)
     for strip in strips:
         over_time = strip_text(strip, free - blocks)
         table.add_row(strip.label, over_time, probability_text(strip.probability, blocks), strip.now)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gdi.clock import duration
+from gdi.report.console import format_score
 from gdi.report.health import findings
 from gdi.report.log import Line, clock_series, number
 from gdi.report.runs import Run
@@ -41,9 +42,7 @@ def dashboard(run: Run, width: int, height: int) -> Group:
 
 def _head(run: Run, width: int) -> list[RenderableType]:
     settings = run.settings
-    title = Text.assemble(
-        (settings.preset or run.name, "bold"), "  ", run.env or "?", no_wrap=True, overflow="ellipsis"
-    )
+    title = Text.assemble((settings.agent or run.name, "bold"), "  ", run.env or "?", no_wrap=True, overflow="ellipsis")
     if settings.seed is not None:
         title.append(f"  seed {settings.seed}")
     title.append(f"  {run.folder}", DIM)
@@ -72,7 +71,7 @@ def _control(run: Run, width: int) -> list[RenderableType]:
     strips = run_strips(run) if run.train else []
     said = summary(run) if run.train else ""
     words = said or WITHOUT_E.get(run.settings.controller, "")
-    out: list[RenderableType] = [Text("what E did", style=DIM)]
+    out: list[RenderableType] = [Text("what the controller (E) did", style=DIM)]
     if strips:
         out.append(strips_table(strips, width))
     if words:
@@ -116,7 +115,9 @@ def _evaluations(lines: Sequence[Line]) -> RenderableType:
     for line in lines[-NEWEST_EVALUATIONS:]:
         low, high = number(line.get("min")), number(line.get("max"))
         mean, median = number(line.get("mean")), number(line.get("median"))
-        table.add_row(f"{line['steps']:,}", f"{mean:.2f}", f"{median:.2f}", f"{low:.4g} to {high:.4g}")
+        table.add_row(
+            f"{line['steps']:,}", f"{mean:.2f}", f"{median:.2f}", f"{format_score(low)} to {format_score(high)}"
+        )
     return table
 
 
@@ -141,7 +142,7 @@ def runs_table(runs: Sequence[Run], root: Path, width: int) -> Text:
         newest = run.episodes.episode_return[-NEWEST_EPISODES:]
         name = str(run.folder.relative_to(root)) if run.folder.is_relative_to(root) else run.name
         mean = f"{newest.mean():.2f}" if newest.size else "-"
-        rows.append((name, run.settings.preset, run.env, run.state.word, f"{run.steps:,}", mean))
+        rows.append((name, run.settings.agent, run.env, run.state.word, f"{run.steps:,}", mean))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     while sum(widths) + GAP * (len(widths) - 1) > width and max(widths[:NAMES]) > SHORTEST:
         widths[widths.index(max(widths[:NAMES]))] -= 1

@@ -103,7 +103,7 @@ PHRASES: Mapping[Word, str] = {
     "settled": "settled on {label} {place}",
     "oscillated": "swung {label} between {start:.3g} and {end:.3g}",
     "undecided": "stayed undecided about {label}",
-    "early": "has too few log lines to judge {label}",
+    "early": "too few log lines to judge {label}",
 }
 
 
@@ -119,8 +119,10 @@ def sentence(labels: Sequence[str], verdicts: Sequence[Verdict]) -> str:
     by_verdict: dict[Verdict, list[str]] = {}
     for label, verdict in zip(labels, verdicts, strict=True):
         by_verdict.setdefault(verdict, []).append(label)
+    early = by_verdict.pop(Verdict("early"), [])
     parts = [phrase_of(listed(names), verdict) for verdict, names in by_verdict.items()]
-    return f"E {listed(parts)}." if parts else ""
+    said = [f"E {listed(parts)}."] if parts else []
+    return " ".join([*said, *([f"The log has too few lines to judge {listed(early)}."] if early else [])])
 
 
 def listed(words: Sequence[str]) -> str:

@@ -233,7 +233,7 @@ def reference_lines(env: str, scale: str, traces: Sequence[Mapping[str, Any]]) -
             yield {
                 "x": [0, end],
                 "y": numbers([value, value]),
-                "name": f"{name}: {value:,.4g}",
+                "name": f"{name}: {value:,.10g}",
                 "mode": "lines",
                 "line": {"color": color, "width": 1.3, "dash": ("dot", "dash", "longdash", "dashdot")[number % 4]},
                 "visible": True if name in ("random play", "human") else "legendonly",

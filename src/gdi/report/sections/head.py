@@ -16,6 +16,7 @@ from gdi.report.document import Block, Facts, Section, TableBlock, Text
 from gdi.report.log import number
 from gdi.report.material import Material
 from gdi.report.runs import CONFIG, Run
+from gdi.report.verdicts import listed
 from gdi.runtime.run_log import METRICS
 from gdi.scores.tables import Column, Table
 
@@ -42,12 +43,21 @@ def _one_run(run: Run) -> Iterator[Block]:
     if line:
         yield Text("This line trains the same run again:")
         yield Text(line, "code")
+    elif run.settings.own_classes:
+        yield Text(_why_no_line(run), "note")
+
+
+def _why_no_line(run: Run) -> str:
+    """Return why no command line trains a run with classes of its user."""
+    own = [name.replace("_", " ") for name in run.settings.own_classes]
+    whose = f"its {listed(own)} {'is your own class' if len(own) == 1 else 'are your own classes'}"
+    return f"No command line trains this run again, because {whose}. Train it from Python."
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
     settings = run.settings
     yield "task", run.env or "unknown"
-    yield "agent", f"{settings.preset} at scale {settings.scale}" if settings.preset else run.agent or "unknown"
+    yield "agent", f"{settings.agent}, at scale {settings.scale}" if settings.preset else run.agent or "unknown"
     yield "seed", "unknown" if settings.seed is None else str(settings.seed)
     yield "state", run.state.text
     yield from _progress_facts(run)
@@ -87,7 +97,7 @@ def _table(material: Material) -> Table:
         Column("agent", "agent"),
         Column("seed", "seed", ".0f"),
         Column("state", "state"),
-        Column("last", "last evaluation", ".4g"),
+        Column("last", "last evaluation", ",.2f"),
         Column("notes", "remarks"),
     )
     rows = tuple(

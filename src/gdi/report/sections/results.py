@@ -30,7 +30,7 @@ def _all_rows(material: Material, runs: list[Run]) -> Table:
     columns = [
         Column("run", "run"),
         Column("steps", "steps", ",.0f"),
-        *(Column(name, name, ".4g") for name in ("mean", "median", "min", "max")),
+        *(Column(name, name, ",.2f") for name in ("mean", "median", "min", "max")),
         Column("episodes", "episodes", ".0f"),
     ]
     if normalized:
@@ -52,8 +52,8 @@ def _last_rows(material: Material, runs: list[Run]) -> Table:
     columns = (
         Column("run", "run"),
         Column("steps", "steps", ",.0f"),
-        Column("last", "last mean", ".4g"),
-        Column("best", "best mean", ".4g"),
+        Column("last", "last mean", ",.2f"),
+        Column("best", "best mean", ",.2f"),
         Column("evaluations", "evaluations", ".0f"),
     )
     rows = []
