@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Every install uses the pins. torch comes first, so that no other package pulls in another build of it.
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Every install uses the pins. torch comes first, so that no other package pulls in another build of it. Bytecode is made
+# when a module is first imported: most modules of these packages never are, and compiling all takes a third of set-up.
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 
 # The tests start more than a hundred processes. Without stored bytecode each of them would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
