@@ -46,6 +46,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 10, 10)  # of what is made from now on, a small part is alive at any time
 
 
 @pytest.fixture(scope="session", autouse=True)
