@@ -30,9 +30,9 @@ from gdi.types import EpisodeEnd, Window, window_from
 
 
 def tiny_config(
-    env: str = "MinAtar/Breakout-v0", preset: str = "gdi-i3", *, steps: int = 2000, **settings: Any
+    env: str = "MinAtar/Breakout-v0", preset: str = "gdi-i3", *, steps: int = 1200, **settings: Any
 ) -> Config:
-    """Return the config of a run of one or two seconds: few environments, short windows, a small network."""
+    """Return the config of a run of half a second: few environments, short windows, a small network."""
     config = make_config(preset, env, steps=steps, seed=7)
     sizes = {
         "batch_size_sequences": 8,

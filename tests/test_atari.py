@@ -330,7 +330,7 @@ def test_the_cut_is_a_truncation_after_exactly_its_frames(
     name: str, cut_frames: int, max_episode_steps: int, expected: int
 ) -> None:
     """cut_frames / 4 steps of play, whatever the number of no-ops before them: 80 / 4 = 20, and never later."""
-    count = 3
+    count = 2
     protocol = replace(PROTOCOLS[name], cut_frames=cut_frames)
     with closing(AtariEnv("ALE/Breakout-v5", count, protocol, max_episode_steps, threads=1)) as env:
         actions = np.full((3 * (expected + 1), count), NOOP)
@@ -354,7 +354,7 @@ def test_the_protocols_cuts_are_the_published_ones() -> None:
 @pytest.mark.parametrize("stuck_frames", [40, 60])
 def test_who_never_gets_a_reward_is_cut_as_stuck(stuck_frames: int) -> None:
     """Breakout without FIRE: no ball, no reward, no end. The count begins at 0 in each of the next episodes too."""
-    count, expected = 3, stuck_frames // REPEAT
+    count, expected = 2, stuck_frames // REPEAT
     protocol = replace(PROTOCOLS["saber"], stuck_frames=stuck_frames)
     with closing(AtariEnv("ALE/Breakout-v5", count, protocol, threads=1)) as env:
         actions = np.full((4 * (expected + 1), count), NOOP)
@@ -456,7 +456,7 @@ def papers_noops() -> dict[bool, Array]:
     count, known = 8, noop_frames("ALE/Freeway-v5", 40)
     seen: dict[bool, list[list[int]]] = {False: [], True: []}
     with closing(AtariEnv("ALE/Freeway-v5", count, PROTOCOLS["paper"], max_episode_steps=1, threads=1)) as env:
-        for automatic, obs in first_frames(env, resets=40, seeded_every=13):
+        for automatic, obs in first_frames(env, resets=28, seeded_every=9):
             seen[automatic].append([known[frame.tobytes()] for frame in obs])
     return {automatic: np.array(noops) for automatic, noops in seen.items()}
 
@@ -466,8 +466,8 @@ def test_the_papers_episodes_begin_after_1_to_30_noop_frames(papers_noops: dict[
     """Freeway's cars move in every frame, so an observation tells the number of no-ops before it. Uniform, never 0,
     and the same for the reset at a seed and for the automatic one."""
     automatic, at_seed = papers_noops[True].ravel(), papers_noops[False].ravel()
-    # 39 automatic resets and 4 at a seed (the first, then every thirteenth of 39), 8 copies each.
-    assert [len(automatic), len(at_seed)] == [39 * 8, 4 * 8]
+    # 27 automatic resets and 4 at a seed (the first, then every ninth of 27), 8 copies each.
+    assert [len(automatic), len(at_seed)] == [27 * 8, 4 * 8]
     assert (automatic.min(), automatic.max()) == (1, 30)
     assert at_seed.min() >= 1
     assert at_seed.max() <= 30
@@ -573,7 +573,7 @@ def test_sticky_actions_delay_an_action_by_k_frames_with_probability_a_quarter_t
         late[cv2.resize(pooled, (SIDE, SIDE), interpolation=cv2.INTER_AREA).tobytes()] = k
         game.close()
     assert len(late) == REPEAT + 1
-    count, episodes = 8, 32
+    count, episodes = 8, 16
     delays = []
     with closing(AtariEnv("ALE/Freeway-v5", count, PROTOCOLS[name], max_episode_steps=2, threads=1)) as env:
         env.reset(0)
@@ -581,9 +581,9 @@ def test_sticky_actions_delay_an_action_by_k_frames_with_probability_a_quarter_t
             delays.append([late[frame.tobytes()] for frame in env.step(np.full(count, UP)).obs])
             assert env.step(np.full(count, UP)).truncated.all()
             env.step(np.full(count, UP))  # the reset
-    # k = 0, 1, and more: 3/4, 3/16 and 1/16 of 8 · 32 = 256 episodes.
+    # k = 0, 1, and more: 3/4, 3/16 and 1/16 of 8 · 16 = 128 episodes.
     counts = np.bincount(np.minimum(np.ravel(delays), 2), minlength=3)
-    expected = np.array([192, 48, 16])
+    expected = np.array([96, 24, 8])
     assert ((counts - expected) ** 2 / expected).sum() < 14  # χ² with 2 degrees of freedom exceeds 13.8 once in 1000
     for copy in np.transpose(delays).tolist():
         assert 0 < copy.count(0) < episodes  # no copy repeats its draws from episode to episode
@@ -602,7 +602,7 @@ def test_sticky_actions_part_two_runs_of_the_same_actions() -> None:
 
 @pytest.mark.parametrize("name", list(PROTOCOLS))
 def test_a_step_is_four_frames_of_eighteen_actions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    count, steps = 3, 40
+    count, steps = 2, 40
     with closing(AtariEnv("ALE/Pong-v5", count, PROTOCOLS[name], threads=1)) as env:
         assert env.spec.frames_per_step == 4
         assert env.spec.num_actions == 18
@@ -629,8 +629,8 @@ def test_a_step_is_four_frames_of_eighteen_actions(name: str, monkeypatch: pytes
 def test_all_57_games_start_play_and_close() -> None:
     """18 actions, and in Skiing, whose controller has no button, the 9 without FIRE.
 
-    Every game plays under the paper's protocol, which knows each game's own first frames, and under one of the two with
-    sticky actions, which differ in the number of one rule. Loading a game is what takes time.
+    Every game plays under the paper's protocol, which knows each game's own first frames. Every fourth also plays under
+    one of the two with sticky actions, for which our code treats all games alike. Loading a game is what takes time.
     Each plays 40 steps, and then, where nothing has moved, until something does.
     """
     least_steps, most_steps = 40, 200
@@ -658,10 +658,10 @@ def test_all_57_games_start_play_and_close() -> None:
         return job
 
     sticky = [name for name in PROTOCOLS if name != "paper"]
-    jobs = [(game, name) for i, game in enumerate(GAMES) for name in ("paper", sticky[i % 2])]
+    jobs = [(game, "paper") for game in GAMES] + [(game, sticky[i % 2]) for i, game in enumerate(GAMES[::4])]
     with ThreadPoolExecutor(8) as pool:  # a step mostly waits for the emulator's thread: more of them than cores
         assert list(pool.map(run, jobs)) == jobs
-    assert len(jobs) == 57 * 2
+    assert len(jobs) == 57 + 15
 
 
 # 8. Names

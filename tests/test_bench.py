@@ -16,7 +16,7 @@ from gdi.cli.main import main
 from gdi.config import Config
 from gdi.envs import make_env
 from gdi.presets import make_config
-from gdi.runtime.bench import PARTS, bare_window, bench, stepped_environments
+from gdi.runtime.bench import PARTS, BenchResult, bare_window, bench, stepped_environments
 from gdi.runtime.local import LocalOperators, build
 from gdi.scores.games import GAMES
 from gdi.types import Array
@@ -63,7 +63,14 @@ def test_bench_adds_up(name: str) -> None:
     assert result.fraction_of_reachable > 0
 
 
-def test_bench_prints_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_prints_the_promised_keys(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: list[float] = []
+
+    def quick(config: Config, given: float) -> BenchResult:
+        seconds.append(given)
+        return bench(config, seconds=0.05, rounds=2)
+
+    monkeypatch.setattr("gdi.runtime.bench.bench", quick)
     sizes = [
         "--network.hidden-units",
         "8",
@@ -73,7 +80,8 @@ def test_bench_prints_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> N
         "8",
         "--run.threads",
     ]
-    assert main(["bench", "--env", "CartPole-v1", "--seconds", "1", "--json", *sizes, "1"]) == 0
+    assert main(["bench", "--env", "CartPole-v1", "--seconds", "7", "--json", *sizes, "1"]) == 0
+    assert seconds == [7]
     printed = json.loads(capsys.readouterr().out)
     promised = {"steps_per_second", "frames_per_second", "ceiling_steps_per_second", "fraction_of_ceiling"}
     promised |= {"reachable_steps_per_second", "fraction_of_reachable"}

@@ -247,7 +247,7 @@ def test_a_folder_in_use_is_not_touched(run_dir: Path, tmp_path: Path, capsys: p
     [
         (["--data.replay=3"], "data.replay was 2 and is now 3"),
         (["--seed=99"], "seed was 7 and is now 99"),
-        (["--steps=9999"], "steps was 2000 and is now 9999"),
+        (["--steps=9999"], "steps was 1200 and is now 9999"),
         (["fixed"], "preset was 'gdi-i3' and is now 'fixed'"),
         (["--env=CartPole-v1"], "env.id"),
     ],
@@ -270,7 +270,7 @@ def test_a_run_folder_without_resume_is_answered_as_such(run_dir: Path, capsys: 
 def test_resuming_a_finished_run_says_that_it_is_finished(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--run-dir", str(run_dir), "--resume"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("This run is already finished: 2,000 steps. Evaluation over ")
+    assert out.startswith("This run is already finished: 1,200 steps. Evaluation over ")
     assert "A run keeps its --steps. For more steps, start a new run" in out
     assert "resuming" not in out
     assert "Done" not in out
@@ -362,7 +362,7 @@ def test_resuming_a_finished_run_gives_its_result_again(run_dir: Path, capsys: p
         assert main(["train", "--run-dir", str(run_dir), "--resume", "--json"]) == 0
         results.append(json.loads(capsys.readouterr().out))
     assert results[0]["evaluation"] == results[1]["evaluation"]
-    assert results[0]["steps"] == 2000
+    assert results[0]["steps"] == 1200
 
 
 def test_evaluating_what_cannot_be_evaluated(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

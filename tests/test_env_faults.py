@@ -138,9 +138,9 @@ def assert_equal_runs(one: Path, other: Path) -> None:
         np.testing.assert_array_equal(value, saved_network(other)[name])
 
 
-LSTM = with_lstm(tiny_config(steps=600, burn_in_steps=2))
+LSTM = with_lstm(tiny_config(steps=400, burn_in_steps=2))
 OVERLAP = replace(LSTM, run=replace(LSTM.run, overlap=True))
-PULLS = tiny_config(steps=600, pull_every_steps=3, push_every_updates=3)
+PULLS = tiny_config(steps=400, pull_every_steps=3, push_every_updates=3)
 
 
 @pytest.mark.parametrize(

@@ -374,8 +374,8 @@ def test_the_first_speed_of_a_resumed_run_is_of_its_own_session(
 ) -> None:
     monkeypatch.setattr(Clock, "lap", lambda self: (1.0, {}))  # so that the speed is the number of steps it counts
     config = tiny_config()
-    config = replace(config, run=replace(config.run, log_every_steps=1500))
-    stopped = gdi.train(config, tmp_path / "run", console=stop_after(1200))
+    config = replace(config, run=replace(config.run, log_every_steps=900))
+    stopped = gdi.train(config, tmp_path / "run", console=stop_after(700))
     gdi.train(config, tmp_path / "run", resume=True)
     lines = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
     first, second = (line for line in lines if line["kind"] == "train")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from threadpoolctl import threadpool_limits
 
 from gdi.cli.report import explored_states
 from gdi.envs.minatar import BACKGROUND, COLORS
@@ -147,7 +149,14 @@ def write_states(folder: Path, low: float, seed: int, count: int = 20) -> None:
 
 
 @pytest.fixture
-def two_runs(tmp_path: Path) -> list[Path]:
+def _one_thread() -> Iterator[None]:
+    """Give t-SNE one thread. On a busy machine several would mostly wait for each other, which takes cores as well."""
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture
+def two_runs(_one_thread: None, tmp_path: Path) -> list[Path]:
     folders = [tmp_path / name for name in ("one", "two")]
     for folder, low, preset in zip(folders, (0.1, 0.9), ("gdi-i3", "boltzmann"), strict=True):
         write_run(folder, [train_line(1000)], hand_config(preset))

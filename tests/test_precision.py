@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from gdi.presets import make_config
 from gdi.runtime.bench import bare_window
 from gdi.runtime.local import build
 from gdi.runtime.run_log import read_metrics
-from helpers import make_actor, make_network, randomize_advantages, seen_of
+from helpers import make_actor, make_network, randomize_advantages, seen_of, tiny_config
 
 CPU = torch.device("cpu")
 SHAPE, ACTIONS = (84, 84, 4), 18
@@ -49,6 +50,7 @@ def network_of(config: Config) -> AgentNetwork:
     return network
 
 
+@cache
 def played(game: str, steps: int = 20) -> Seen:
     """Real frames under random play in two copies of a game, after its first seconds."""
     env = make_env(replace(atari(game).env, max_episode_steps=0), threads=1)
@@ -164,7 +166,7 @@ def test_a_cpu_that_only_imitates_bfloat16_is_told(
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
-    system = build(atari(precision=precision))
+    system = build(tiny_config(precision=precision))
     system.close()
     assert ("slower than float32" in system.summary()) == told
 

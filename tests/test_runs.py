@@ -26,7 +26,7 @@ from helpers import read_metric_lines, saved_network, stop_after, tiny_config, w
 
 @pytest.mark.parametrize("preset", ["gdi-i3", "gdi-h3"])
 def test_same_seed_same_run_and_another_seed_another(tmp_path: Path, preset: str) -> None:
-    config = tiny_config(preset=preset)
+    config = tiny_config(preset=preset, steps=600)
     one, two = (gdi.train(config, tmp_path / name) for name in ("one", "two"))
     other = gdi.train(replace(config, seed=8), tmp_path / "other")
     assert read_metric_lines(one.run_dir) == read_metric_lines(two.run_dir)
@@ -60,7 +60,7 @@ CASES = {
 
 
 # Stops in the middle, and in the very iterations that log (250, 500), save (500) and evaluate (1000).
-STOPS = [(name, 450) for name in CASES] + [("feed-forward", steps) for steps in (250, 500, 1000, 1990)]
+STOPS = [(name, 450) for name in CASES] + [("feed-forward", steps) for steps in (250, 500, 1000, 1190)]
 
 
 @pytest.mark.parametrize(("name", "steps"), STOPS)
@@ -111,9 +111,9 @@ def lags(run_dir: Path) -> list[float]:
 def test_parameter_lag_counts_updates_behind(tmp_path: Path) -> None:
     """8 environments and batch 8 make one update a window: pushing each, the actor is never behind."""
     once = {"replay": 1, "replay_span_windows": 1, "batch_size_sequences": 8}
-    assert max(lags(gdi.train(tiny_config(**once), tmp_path / "each").run_dir)) == 0.0
+    assert max(lags(gdi.train(tiny_config(**once, steps=1000), tmp_path / "each").run_dir)) == 0.0
     # Pushing every tenth, it is 0 to 9 behind, evenly: 4.5 on average, also in the last, unfilled window.
-    slow = gdi.train(tiny_config(**once, push_every_updates=10), tmp_path / "tenth")
+    slow = gdi.train(tiny_config(**once, push_every_updates=10, steps=2000), tmp_path / "tenth")
     assert np.mean(lags(slow.run_dir)[2:]) == pytest.approx(4.5, abs=1.0)
     assert max(lags(slow.run_dir)) <= 9
 

@@ -6,6 +6,7 @@ import math
 import reprlib
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gdi.config.checks import not_negative, positive
@@ -54,7 +55,7 @@ def check_types(section: Any, prefix: str) -> None:
 
     This also covers configs made in Python.
     """
-    hints = get_type_hints(type(section))
+    hints = _hints(type(section))
     for f in fields(section):
         value, kind, name = getattr(section, f.name), hints[f.name], f"{prefix}{f.name.replace('_', '-')}"
         if not f.compare:
@@ -66,6 +67,12 @@ def check_types(section: Any, prefix: str) -> None:
         else:
             _check_value(value, kind, name, may_be_infinite=f.name in UNLIMITED_FIELDS)
             _check_size(value, name, f.name, getattr(type(section), "at_most", {}).get(f.name))
+
+
+@cache
+def _hints(section: type[Any]) -> dict[str, Any]:
+    """Return the types of a section's fields. Python compiles them from text at each call."""
+    return get_type_hints(section)
 
 
 def _check_size(value: Any, name: str, field: str, most: float | None) -> None:

@@ -12,6 +12,7 @@ The vector environment cannot be saved, so a resumed run starts new episodes.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,7 @@ class AtariEnv:
         self._env.close()
 
 
+@cache
 def _start_frames(game: str) -> int:
     """Return how many frames a game plays before the first action: 0 in most, 134 in Name This Game.
 
