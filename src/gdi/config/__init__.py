@@ -25,6 +25,7 @@ from gdi.config.network import NetworkConfig
 from gdi.config.optimizer import AdamWConfig, OptimizerConfig, RMSPropConfig, planned_warmup_updates
 from gdi.config.ppo import PPOConfig
 from gdi.config.run import EvaluationConfig, RunConfig
+from gdi.config.traits import controller_traits, learner_traits, space_traits
 from gdi.config.trust import Trust, module_of
 from gdi.config.upgrade import MOVED
 from gdi.config.validate import check_types, validate
@@ -66,12 +67,15 @@ __all__ = [
     "check_types",
     "config_from_json",
     "config_to_json",
+    "controller_traits",
     "differences",
     "kind_of",
     "kinds",
+    "learner_traits",
     "module_of",
     "own_classes",
     "own_modules",
     "planned_warmup_updates",
+    "space_traits",
     "validate",
 ]

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gdi.config.checks import not_negative, positive
 from gdi.config.index_space import space_problems
+from gdi.config.traits import trait_problems
 from gdi.config.whole import SECTIONS, Config
 from gdi.errors import UserError
 
@@ -39,6 +40,7 @@ def problems(config: Config) -> Iterator[str]:
     """Yield all problems, section by section."""
     for name in SECTIONS:
         section = getattr(config, name)
+        yield from trait_problems(name, section)
         if name == "env":  # the environment comes first, because a run without one has no other problem to fix
             yield from section.problems(config)
             yield from positive(config, "", "steps")

@@ -11,6 +11,7 @@ from gdi.config import (
     ScheduleConfig,
     TileBanditConfig,
     UniformConfig,
+    controller_traits,
 )
 from gdi.controller.base import Controller
 from gdi.controller.ensemble import BanditEnsemble
@@ -26,7 +27,7 @@ def make_controller(config: Config, num_envs: int | None = None) -> Controller:
     """Make one controller for all environments, or one for each of ``num_envs`` (``per_environment``)."""
     space = make_index_space(config.index_space)
     num_envs = config.env.num_envs if num_envs is None else num_envs
-    number = num_envs if getattr(config.controller, "per_environment", False) else 1
+    number = num_envs if controller_traits(config.controller).per_environment else 1
     rngs = [np.random.default_rng(child_seed(config.seed, "controller", slot)) for slot in range(number)]
     controllers = [_make_one(config, space, rng) for rng in rngs]
     return controllers[0] if number == 1 else PerEnvironment(controllers)

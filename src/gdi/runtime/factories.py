@@ -16,7 +16,7 @@ from gdi.acting.player import Player
 from gdi.acting.states import StatePicker, picked_share
 from gdi.algorithms import make_algorithm
 from gdi.clock import Clock
-from gdi.config import Config, ExactReplayConfig
+from gdi.config import Config, ExactReplayConfig, controller_traits, learner_traits
 from gdi.cores import set_torch_threads, thread_count
 from gdi.envs import EnvSpec, make_env
 from gdi.envs.names import is_builtin
@@ -109,7 +109,7 @@ def make_actor(
         generator=torch.Generator().manual_seed(child_seed(config.seed, "actions", *which)),
         env_seed=child_seed(config.seed, "environments", *which),
         clock=clock,
-        redraws=getattr(config.controller, "redraw", "episode") == "window",
+        redraws=controller_traits(config.controller).redraw == "window",
         picker=make_picker(config, *which),
     )
 
@@ -135,7 +135,7 @@ def with_num_envs(config: Config, num_envs: int) -> Config:
 
 def wider_replay(config: Config, actors: int) -> Config:
     """The config of a collector that gets a window from each of so many actors where a local run has one."""
-    if not isinstance(config.data, ExactReplayConfig) or getattr(config.learner, "trains_at_once", False):
+    if not isinstance(config.data, ExactReplayConfig) or learner_traits(config.learner).trains_at_once:
         return config
     span = config.data.replay_span_windows * actors
     return replace(config, data=replace(config.data, replay_span_windows=span))
