@@ -14,6 +14,7 @@ from gdi.config import (
     controller_traits,
 )
 from gdi.controller.base import Controller
+from gdi.controller.checked import CheckedController
 from gdi.controller.ensemble import BanditEnsemble
 from gdi.controller.multiplicative_weights import MultiplicativeWeights
 from gdi.controller.per_environment import PerEnvironment
@@ -37,8 +38,7 @@ def _make_one(config: Config, space: IndexSpace, rng: np.random.Generator) -> Co
     kind = config.controller
     build = getattr(kind, "build", None)
     if build is not None:  # first, because a user's class may be a subclass of one of ours
-        own: Controller = build(space, rng)
-        return own
+        return CheckedController(build(space, rng), space, type(kind).__name__)
     if isinstance(kind, ScheduleConfig):
         return ScheduledController(space, kind)
     if isinstance(kind, FixedConfig) or space.degrees_of_freedom == 0:
