@@ -17,7 +17,7 @@ from gdi.config import EnvConfig
 from gdi.envs.base import StepResult, VectorEnv, newest_faults, replaced
 from gdi.envs.names import is_atari
 from gdi.envs.protocols import protocol_changes
-from gdi.types import Array, Index
+from gdi.types import Array, Index, State
 
 # An environment without its own time limit must not hang an evaluation. The limit is 30 minutes of Atari at 15 steps
 # per second.
@@ -58,6 +58,15 @@ class Evaluation:
         values = {name: value for name, value in asdict(self).items() if value or name not in optional}
         del values["returns"]
         return values
+
+    def state_dict(self) -> State:
+        """Return every field for a checkpoint."""
+        return {**asdict(self), "returns": list(self.returns)}
+
+    @classmethod
+    def from_state(cls, state: State) -> Evaluation:
+        """Return the evaluation of a checkpoint. Early checkpoints have no single returns."""
+        return cls(**{**state, "returns": tuple(state.get("returns", ()))})
 
 
 @dataclass
