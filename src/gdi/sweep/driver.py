@@ -163,7 +163,7 @@ class Driver:
             self._outcome.ended.append(job)
             self._folder.rebuild()
             self._release(running, status.word)
-        elif not running.claim.is_mine():
+        elif not running.claim.beat():
             self._release(running, "taken over by another process")
         elif code == NO_DISK:
             self._stop_for_disk(StorageError(running.attempt.message()))
