@@ -18,6 +18,7 @@ from gdi.config.data import DataConfig, ExactReplayConfig, SampledReplayConfig
 from gdi.config.dqn import DQNConfig
 from gdi.config.env import EnvConfig
 from gdi.config.impala import IMPALAConfig
+from gdi.config.imports import add_to_path
 from gdi.config.index_space import AxisConfig, EpsilonSpace, GDISpace, SoftmaxSpace, SpaceConfig, axes_of
 from gdi.config.json import KIND_SECTIONS, config_from_json, config_to_json, kinds, own_classes, own_modules
 from gdi.config.learner import GDIConfig, LearnerConfig
@@ -63,6 +64,7 @@ __all__ = [
     "TileBanditConfig",
     "Trust",
     "UniformConfig",
+    "add_to_path",
     "axes_of",
     "check_types",
     "config_from_json",

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gdi.config.imports import importable_module
 from gdi.errors import UserError
 
 
@@ -23,7 +24,10 @@ class Trust:
     @classmethod
     def of(cls, classes: Iterable[type] = (), modules: Iterable[str] = (), *, everything: bool = False) -> Trust:
         """Return the trust of a caller who passes these classes and names these modules."""
-        own = {f"{one.__module__}:{one.__qualname__}": one for one in classes}
+        # A class of the running script is recorded by the script's name. Early folders say ``__main__``.
+        own = {
+            f"{name}:{one.__qualname__}": one for one in classes for name in (one.__module__, importable_module(one))
+        }
         named = frozenset(filter(None, modules)) | {one.__module__ for one in own.values()}
         return cls(everything, named, own)
 
