@@ -29,7 +29,7 @@ from gdi.config.run import EvaluationConfig, RunConfig
 from gdi.config.traits import controller_traits, learner_traits, space_traits
 from gdi.config.trust import Trust, module_of
 from gdi.config.upgrade import MOVED
-from gdi.config.validate import check_types, validate
+from gdi.config.validate import check_new, check_types, validate
 from gdi.config.whole import SECTIONS, Config, differences, kind_of
 
 __all__ = [
@@ -66,6 +66,7 @@ __all__ = [
     "UniformConfig",
     "add_to_path",
     "axes_of",
+    "check_new",
     "check_types",
     "config_from_json",
     "config_to_json",

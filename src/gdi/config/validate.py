@@ -9,7 +9,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gdi.config.checks import not_negative, positive
-from gdi.config.index_space import space_problems
+from gdi.config.controller import FixedConfig
+from gdi.config.index_space import needs_search, space_problems, unsearched
 from gdi.config.json import kinds
 from gdi.config.traits import trait_problems
 from gdi.config.whole import SECTIONS, Config
@@ -43,6 +44,16 @@ def validate(config: Config) -> Config:
     for problem in problems(config):
         raise UserError(problem)
     return config
+
+
+def check_new(config: Config) -> None:
+    """Raise UserError for what does nothing in a new run. Runs of earlier versions that have it still open.
+
+    The fixed controller searches no axis. The paper's ablation has it with axes that are searched by default.
+    """
+    if isinstance(config.controller, FixedConfig):
+        for name in unsearched(config.index_space):
+            raise UserError(needs_search(name))
 
 
 def problems(config: Config) -> Iterator[str]:
