@@ -83,15 +83,18 @@ def num_envs_for(episodes: int) -> int:
     return min(episodes, MAX_ENVS)
 
 
+def step_limit(config: EnvConfig) -> int:
+    """Return the steps after which an evaluation cuts an episode. Every Atari protocol has its own limit."""
+    return NO_STEP_LIMIT if is_atari(config.id) else max(MAX_EPISODE_STEPS, config.max_episode_steps)
+
+
 class Evaluator:
     """A player of a fixed number of episodes per environment, so that short episodes get no extra weight."""
 
     def __init__(self, config: EnvConfig, env: VectorEnv, player: Player, index: Index = ()) -> None:
         """``index``: the λ of every episode; empty leaves the choice to the controller."""
         self._config = config
-        self._max_episode_steps = max(MAX_EPISODE_STEPS, config.max_episode_steps)
-        if is_atari(config.id):  # every protocol has its own limit
-            self._max_episode_steps = NO_STEP_LIMIT
+        self._max_episode_steps = step_limit(config)
         self._env = env
         self._player = player
         self._index = index

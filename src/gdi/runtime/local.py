@@ -22,7 +22,14 @@ from gdi.evaluation import Evaluation, Evaluator
 from gdi.iteration import Improved, Iteration, Published, Sampled, ended, improve, iterate, reweight, sample
 from gdi.learner import Learner
 from gdi.networks.precision import precision_warning
-from gdi.runtime.factories import configure_process, make_actor, make_evaluator, make_learner, resolve_device
+from gdi.runtime.factories import (
+    closed_on_error,
+    configure_process,
+    make_actor,
+    make_evaluator,
+    make_learner,
+    resolve_device,
+)
 from gdi.runtime.memory_plan import MemoryPlan
 from gdi.runtime.metrics import controller_metrics, held_metrics
 from gdi.runtime.run import EvaluationPoll
@@ -257,16 +264,20 @@ def build(config: Config) -> LocalSystem:
     clock = Clock()
     learner, spec, plan = make_learner(config, device)  # first, because it rejects what does not fit in memory
     parameters = ParameterServer(learner.parameters())
-    parts = LocalOperators(
-        actor=make_actor(config, parameters, device, threads, clock),
-        replay=make_replay(config),
-        store=make_store(config),
-        learner=learner,
-        parameters=parameters,
-        controller=make_controller(config),
-        clock=clock,
-        push_every_updates=config.data.push_every_updates,
-        # The workers already use one core each. More actor threads would only wait for each other.
-        actor_threads=1 if config.run.workers > 1 else threads,
-    )
-    return LocalSystem(config, spec, plan, parts, make_evaluator(config, device, threads))
+    with (
+        closed_on_error(learner),
+        closed_on_error(make_actor(config, parameters, device, threads, clock)) as actor,
+    ):
+        parts = LocalOperators(
+            actor=actor,
+            replay=make_replay(config),
+            store=make_store(config),
+            learner=learner,
+            parameters=parameters,
+            controller=make_controller(config),
+            clock=clock,
+            push_every_updates=config.data.push_every_updates,
+            # The workers already use one core each. More actor threads would only wait for each other.
+            actor_threads=1 if config.run.workers > 1 else threads,
+        )
+        return LocalSystem(config, spec, plan, parts, make_evaluator(config, device, threads))
