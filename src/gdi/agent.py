@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from gdi.acting.player import Observed, Player
-from gdi.algorithms import make_algorithm
 from gdi.config import Config
 from gdi.controller import make_controller
 from gdi.envs import make_env
@@ -23,7 +22,7 @@ from gdi.evaluation.evaluator import num_envs_for
 from gdi.evaluation.strip import Component, Outlook, Strip
 from gdi.evaluation.video import RecordedEpisode, check_path, record
 from gdi.index_space import make_index_space
-from gdi.networks import make_network
+from gdi.runtime.factories import make_player
 from gdi.runtime.folder import CONFIG
 from gdi.runtime.tree import controller_state
 from gdi.seeds import child_seed
@@ -61,10 +60,7 @@ class Agent:
         self.reset()
 
     def _make_player(self, num_envs: int, *, greedy: bool) -> Player:
-        algorithm = make_algorithm(self.config)
-        shape, actions = self.spec.observation_shape, self.spec.num_actions
-        network = make_network(self.config, algorithm, shape, actions, 0, self.spec.vector_width)
-        return Player(algorithm, network, num_envs, self.spec, greedy=greedy)
+        return make_player(self.config, self.spec, num_envs, torch.device("cpu"), greedy=greedy)
 
     def reset(self) -> None:
         """Start an episode with a new λ from the controller and an empty memory."""
@@ -84,10 +80,10 @@ class Agent:
         """
         reader = self.spec.reader
         if reader is None:
-            return self.choose(self._plain(observation), nothing_beside(1), reward)
+            return self._checked_choice(self._plain(observation), nothing_beside(1), reward)
         try:
             obs, beside = reader.observe(observation, action_mask)
-            return reader.action(self.choose(self._plain(obs[0]), beside, reward))
+            return reader.action(self._checked_choice(self._plain(obs[0]), beside, reward))
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise UserError(
                 f"this is no observation of {self.config.env.id} ({type(error).__name__}: {error}): pass what its "
@@ -103,6 +99,15 @@ class Agent:
                 f"{self.config.env.id}."
             )
         return np.asarray(observation, self.spec.observation_dtype).reshape(1, *shape)
+
+    def _checked_choice(self, obs: Array, beside: Beside, reward: float) -> int:
+        """Choose an action for numbers that a caller passed, which must be finite."""
+        if not (np.isfinite(obs).all() and np.isfinite(beside.vector).all() and math.isfinite(reward)):
+            raise UserError(
+                f"the observation or reward is NaN or infinite: pass what {self.config.env.id} returns, and mend the "
+                "environment if it is that."
+            )
+        return self.choose(obs, beside, reward)
 
     def choose(self, obs: Array, beside: Beside, reward: float = 0.0) -> int:
         """Return the number of the action for a converted observation, each array [1, ...]."""
@@ -127,6 +132,7 @@ class Agent:
         ``index`` is the λ of every episode, and ``greedy`` plays the most probable actions. By default both are as in
         the run's own evaluations.
         """
+        check_episodes(episodes)
         settings = self.config.evaluation
         index = settings.index if index is None else self.space.check(index)
         greedy = settings.greedy if greedy is None else greedy
@@ -181,9 +187,16 @@ class Agent:
 
         ``strip`` adds the controller's distributions, entropy and value below each frame.
         """
+        check_episodes(episodes)
         check_path(Path(path))
         screen = make_screen(self.config.env, child_seed(seed, "video"))
         try:
             return record(Path(path), screen, self, episodes, Strip(self.outlook) if strip else None)
         finally:
             screen.close()
+
+
+def check_episodes(episodes: int) -> None:
+    """Raise UserError unless there is at least one episode to play."""
+    if episodes < 1:
+        raise UserError(f"episodes must be 1 or more, not {episodes}: there is nothing to play otherwise.")

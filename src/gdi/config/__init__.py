@@ -27,7 +27,7 @@ from gdi.config.optimizer import AdamWConfig, OptimizerConfig, RMSPropConfig, pl
 from gdi.config.ppo import PPOConfig
 from gdi.config.run import EvaluationConfig, RunConfig
 from gdi.config.traits import controller_traits, learner_traits, space_traits
-from gdi.config.trust import Trust, module_of
+from gdi.config.trust import NotTrustedError, Trust, module_of
 from gdi.config.upgrade import MOVED
 from gdi.config.validate import check_new, check_types, validate
 from gdi.config.whole import SECTIONS, Config, differences, kind_of
@@ -53,6 +53,7 @@ __all__ = [
     "LearnerConfig",
     "MultiplicativeWeightsConfig",
     "NetworkConfig",
+    "NotTrustedError",
     "OptimizerConfig",
     "PPOConfig",
     "RMSPropConfig",

@@ -13,6 +13,10 @@ from gdi.config.imports import importable_module
 from gdi.errors import UserError
 
 
+class NotTrustedError(UserError):
+    """A file names a module that its reader has not allowed."""
+
+
 @dataclass(frozen=True)
 class Trust:
     """The modules that a file may import: those that the caller names too, or all of them."""
@@ -32,10 +36,10 @@ class Trust:
         return cls(everything, named, own)
 
     def require(self, name: str, what: str, module: str) -> None:
-        """Raise UserError unless the file may import ``module``; ``what`` is the value of its field ``name``."""
+        """Raise NotTrustedError unless the file may import ``module``; ``what`` is the value of its field ``name``."""
         if self.everything or module in self.modules:
             return
-        raise UserError(
+        raise NotTrustedError(
             f"config.json: {name} is {what} of the module {module}, which is not part of gdi. Opening it runs that "
             "module's code: say --trust (in Python trust=True, or pass the class) if you trust its source."
         )
