@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gdi.acting.player import Observed, Player
+from gdi.acting.player import Observed
 from gdi.config import Config
 from gdi.controller import make_controller
 from gdi.envs import make_env
@@ -27,6 +27,8 @@ from gdi.runtime.folder import CONFIG
 from gdi.runtime.tree import controller_state
 from gdi.seeds import child_seed
 from gdi.types import Array, Index
+
+CPU = torch.device("cpu")
 
 
 class Agent:
@@ -46,7 +48,7 @@ class Agent:
         system = state["system"]
         self.steps = int(system["steps"])
         self._params = {k: torch.as_tensor(v) for k, v in system["learner"]["network"].items()}
-        self._player = self._make_player(1, greedy=config.evaluation.greedy)
+        self._player = make_player(self.config, self.spec, 1, CPU, greedy=config.evaluation.greedy)
         try:
             self._player.network.load_state_dict(self._params)
         except RuntimeError:
@@ -58,9 +60,6 @@ class Agent:
         self._rng = np.random.default_rng(child_seed(seed, "agent-index"))
         self._generator = torch.Generator().manual_seed(child_seed(seed, "agent-actions"))
         self.reset()
-
-    def _make_player(self, num_envs: int, *, greedy: bool) -> Player:
-        return make_player(self.config, self.spec, num_envs, torch.device("cpu"), greedy=greedy)
 
     def reset(self) -> None:
         """Start an episode with a new λ from the controller and an empty memory."""
@@ -137,7 +136,8 @@ class Agent:
         index = settings.index if index is None else self.space.check(index)
         greedy = settings.greedy if greedy is None else greedy
         num_envs = num_envs_for(episodes)
-        player, env = self._make_player(num_envs, greedy=greedy), make_env(self.config.env, num_envs)
+        player = make_player(self.config, self.spec, num_envs, CPU, greedy=greedy)
+        env = make_env(self.config.env, num_envs)
         evaluator = Evaluator(self.config.env, env, player, index)
         try:
             propose = self._controller.propose_best
