@@ -138,7 +138,7 @@ def check_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
     except OSError as error:
         raise UserError(f"{run_dir} cannot be a run folder: {error.strerror}.") from None
     if not resume and not (run_dir / CONFIG).exists():
-        raise UserError(f"{run_dir} holds other files: choose another --run-dir.")
+        raise UserError(f"{run_dir} is not empty and holds other files: choose another --run-dir.")
     if not resume:
         raise UserError(f"{run_dir} is not empty: continue that run with --resume, or choose another --run-dir.")
     stored = read_config(run_dir, classes=own_classes(config), modules=own_modules(config))
