@@ -105,14 +105,20 @@ def _import_class(name: str, kind: str, allowed: Trust) -> type[Any]:
     except (Exception, SystemExit) as error:  # the module's code may raise anything
         said = " ".join(str(error).split()) or "no message"
         raised = "" if isinstance(error, (ImportError, AttributeError, ValueError)) else f"{type(error).__name__}: "
-        pass_it = f"pass the class, as in gdi.load(run, classes=[{path}])"
-        advice = f"{pass_it}, or move it into a module"
-        if isinstance(error, ModuleNotFoundError):
-            advice = f"install it, or add its folder to PYTHONPATH, or {pass_it}"
-        raise UserError(f"config.json: {name} is {kind}, which cannot be imported: {raised}{said}: {advice}.") from None
+        raise UserError(
+            f"config.json: {name} is {kind}, which cannot be imported: {raised}{said}.{_import_advice(error, path)}"
+        ) from None
     if not (isinstance(found, type) and is_dataclass(found)):
         raise UserError(f"config.json: {name} is {kind}, which is not a dataclass.")
     return found
+
+
+def _import_advice(error: BaseException, path: str) -> str:
+    """Return what helps if a module or its class is not found. Any other error is one of the module's own code."""
+    pass_it = f"pass the class, as in gdi.load(run, classes=[{path}])"
+    if isinstance(error, ModuleNotFoundError):
+        return f" Install it, or add its folder to PYTHONPATH, or {pass_it}."
+    return f" P{pass_it[1:]}, or move it into a module." if isinstance(error, AttributeError) else ""
 
 
 def _build(cls: type[Any], data: Any, path: str) -> Any:
