@@ -20,7 +20,7 @@ BAD: list[tuple[str, str]] = [
     ("CartPoel-v1", "Did you mean 'CartPole-v1'"),
     ("no_such_env", "unknown environment 'no_such_env'"),
     ("no_such_module:Env-v0", "there is no module 'no_such_module'"),
-    ("no_such_file.py:Env", "there is no file"),
+    ("no_such_file.py:Env", "no_such_file.py: give the path of your Python file.\n"),
     ("1module:Env", "'1module' is not a valid module name"),
     (":Env", "is not a valid module name"),
     ("own_envs:", "has neither a class or function of this name"),

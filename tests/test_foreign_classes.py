@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -152,7 +154,12 @@ def test_a_class_inside_a_class_is_found_by_its_whole_name(folder: Path) -> None
         (f"{NAME}:NoDataclass", "which is not a dataclass"),
         (f"{NAME}:a_function", "which is not a dataclass"),
         (f"{NAME}:Hold", "cannot be imported: module 'users_own_controller' has no attribute 'Hold'"),
-        ("users_lost_module:Held", "cannot be imported: No module named 'users_lost_module'"),
+        (
+            "users_lost_module:Held",
+            "cannot be imported: No module named 'users_lost_module'. Install it, or add its folder to PYTHONPATH, or "
+            "pass the class, as in gdi.load(run, classes=[Held]).",
+        ),
+        ("__main__:Held", "has no attribute 'Held'. Pass the class, as in gdi.load(run, classes=[Held]), or move it"),
         (":Held", "cannot be imported"),
         (f"{NAME}:", "cannot be imported"),
     ],
@@ -170,3 +177,62 @@ def test_what_is_no_such_class_is_one_line(
 def test_fields_that_the_class_does_not_have_are_one_line(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rename_kind(run_dir, f"{NAME}:Held", level=0.25, depth=3)
     assert "unknown or missing field controller.depth" in error_line(["evaluate", str(run_dir), "--trust"], capsys)
+
+
+SCRIPT = """
+import sys
+
+import gdi
+import torch
+from helpers import stop_after, tiny_config
+from dataclasses import dataclass, replace
+from gdi.controller.static import FixedController
+
+
+@dataclass(frozen=True)
+class Held:
+    level: float = 0.5
+
+    def build(self, space, rng):
+        return FixedController(space)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    config = replace(tiny_config("Toy/Chain-v0", steps=400), controller=Held(level=0.25))
+    console = stop_after(int(sys.argv[1]))
+    print(gdi.train(config, "run", console=console, resume=True).steps)
+"""
+
+
+def test_a_run_of_a_script_opens_in_its_folder_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The script's class is recorded under the script's name, and modules of the current folder are found."""
+    (tmp_path / "users_script.py").write_text(SCRIPT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for stop, steps in (("200", "200"), ("1000", "400")):
+        command = [sys.executable, "users_script.py", stop]
+        assert subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout == f"{steps}\n"
+    assert json.loads(Path("run/config.json").read_text())["controller"]["kind"] == "users_script:Held"
+    try:
+        assert main(["evaluate", "run", "--episodes", "2", "--json"]) == 0
+    finally:
+        sys.modules.pop("users_script", None)
+    assert json.loads(capsys.readouterr().out)["episodes"] == 2
+
+
+def test_a_class_of_the_running_script_has_the_scripts_name(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    held = own_module().Held
+    monkeypatch.setattr(held, "__module__", "__main__")
+    script, config = ModuleType("__main__"), replace(tiny_config(), controller=held())
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    assert '"kind": "__main__:Held"' in config_to_json(config)  # typed into Python, not in a file
+    script.__file__ = str(folder / "users_script.py")
+    text = config_to_json(config)
+    assert '"kind": "users_script:Held"' in text
+    early = text.replace("users_script:Held", "__main__:Held")
+    for stored in (text, early):
+        assert config_from_json(stored, classes=[held]) == config

@@ -31,6 +31,11 @@ def test_without_ray_one_line_says_what_to_install(
         (["--runtime", "ray", "--placement.actors", "0"], "--placement.actors must be greater than 0"),
         (["--runtime", "ray", "--placement.lockstep", "--placement.actors", "2"], "lockstep needs exactly one actor"),
         (["--runtime", "ray", "--placement.lockstep", "--run.overlap"], "--run.no-overlap"),
+        (
+            ["ppo", "--runtime", "ray", "--placement.actors", "2"],
+            "--data.batch-size-sequences 8 does not divide the 20 slices of an actor's window (4 environments x "
+            "5 steps): set --placement.envs-per-actor 8, or --data.batch-size-sequences 5.",
+        ),
         (["--runtime", "slurm"], "invalid choice: 'slurm'"),
     ],
 )

@@ -110,3 +110,19 @@ def test_the_token_is_forgotten_however_the_run_ends() -> None:
     with pytest.raises(StallError, match="in the run"), private_ray():
         raise StallError("in the run")
     assert get_authentication_mode() == AuthenticationMode.DISABLED
+
+
+@pytest.mark.usefixtures("own_ray")
+def test_a_sweeps_own_ray_has_a_cpu_per_core_and_a_runs_own_fits_its_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from gdi.runtime.ray import cluster as module
+    from gdi.sweep import on_ray
+
+    started: list[int] = []
+    monkeypatch.setattr(ray, "init", lambda **options: started.append(options["num_cpus"]))
+    monkeypatch.setattr("ray.util.get_node_ip_address", lambda: "127.0.0.1")
+    monkeypatch.setattr(on_ray, "available_cores", lambda: 2, raising=False)
+    monkeypatch.setattr(module, "available_cores", lambda: 2)
+    with on_ray.ray_cluster(""), module.cluster("", QUICK):
+        assert started == [2, 3]

@@ -136,7 +136,7 @@ def test_seeds_are_ranges_and_lists() -> None:
     assert parse_seeds("0-2, 7,5-5") == (0, 1, 2, 5, 7)
     assert seeds_text((0, 1, 2, 5, 7, 8)) == "0-2,5,7-8"
     for bad in ("", "1;2", "4-0", "-1", "0-99999999", "x", "1,,2"):
-        with pytest.raises(UserError, match="seeds"):
+        with pytest.raises(UserError, match="seed"):
             parse_seeds(bad)
 
 
@@ -211,7 +211,9 @@ GRID = ["--env", "CartPole-v1", "--presets", "gdi-i3", "--seeds", "0", "--steps"
     [
         ([], "nothing to run"),
         (GRID[:-2], "--out is missing"),
-        (GRID[2:], "--env is missing"),
+        (GRID[2:], "--env is missing: add it."),
+        (GRID[:4], "--seeds and --steps and --out are missing: add them."),
+        ([*GRID, "--seeds", "3-1"], "error: '3-1' is not a range: write the smaller seed first, as in 1-3."),
         (["missing.toml"], "missing.toml does not exist"),
         ([".", "--out", "x"], "drop --out"),
         (["."], "is not the folder of a sweep"),
@@ -520,7 +522,7 @@ class Screen:
 
     def steps(self, job: Job, steps: int) -> None: ...
 
-    def ended(self, job: Job, outcome: str) -> None:
+    def ended(self, job: Job, outcome: str, result: str = "") -> None:
         self.told.append(f"{job}: {outcome}")
 
 
@@ -822,7 +824,9 @@ def test_a_sweep_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     sweep = tmp_path / "sweep"
     plan_file = str(write_plan(tmp_path, 1000, TINY.replace("every_steps = 1000", "every_steps = 500")))
     assert main(["sweep", plan_file, "--out", str(sweep), "--plan"]) == 0
-    assert "Jobs: 4, of which 0 are done and 4 left" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Jobs: 4 (0 done, 4 left), 2 at a time." in out
+    assert "Disk: less than 0.1 GiB of " in out
     assert not sweep.exists()
     assert main(["sweep", plan_file, "--out", str(sweep), "-j", "2"]) == 0
     out = capsys.readouterr().out
@@ -862,10 +866,10 @@ def test_the_display_shows_ends_as_lines(capsys: pytest.CaptureFixture[str]) -> 
         screen.steps(jobs[0], 500)
         screen.ended(jobs[0], "failed (exit code 1): why. It is tried again")
         screen.steps(jobs[0], 700)
-        screen.ended(jobs[0], "finished")
+        screen.ended(jobs[0], "finished", "mean 60.91, 3 s")
         screen.ended(jobs[1], "taken over by another process")
     assert capsys.readouterr().out.splitlines() == [
         "p E seed 1: failed (exit code 1): why. It is tried again",
-        "p E seed 1: finished",
+        "4 of 5  p E seed 1: finished, mean 60.91, 3 s",
         "p E seed 2: taken over by another process",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -19,6 +20,7 @@ from gdi.sweep import holder as holders
 from gdi.sweep.claim import KEPT_GENERATIONS, Claim, Claims, newest_generations
 from gdi.sweep.files import remove_parts, write_whole
 from gdi.sweep.holder import Holder, is_dead, machine
+from gdi.sweep.worker import keep_claim
 
 ROUNDS, RACERS = 300, 3
 
@@ -256,3 +258,45 @@ def test_unfinished_files_of_the_dead_are_removed_and_those_of_the_living_stay(t
         path.touch()
     remove_parts(tmp_path)
     assert {*tmp_path.iterdir()} == {*living, users}
+
+
+def test_a_disk_that_fails_for_a_moment_loses_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of claims is gone for a while. Only before others may take the claim is it lost."""
+    now = 1000.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    held = acquired(Claims(tmp_path / "claims"), "job")
+    (tmp_path / "claims").rename(tmp_path / "away")
+    now += module.LOST_SECONDS - 1
+    assert held.beat()
+    (tmp_path / "away").rename(tmp_path / "claims")
+    now += 2
+    assert held.beat()
+    (tmp_path / "claims").rename(tmp_path / "away")
+    now += module.LOST_SECONDS - 1
+    assert held.beat()
+    now += 2
+    assert now < 1000 + 3 * module.STALE_SECONDS
+    assert not held.beat()
+    held.release()  # raises nothing
+
+
+def test_a_heartbeat_outlives_an_error_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Enough(Exception):
+        """Ends the heartbeat."""
+
+    held, beats, utime = acquired(Claims(tmp_path), "job"), 0, os.utime
+
+    def fails_first(path: Any) -> None:
+        nonlocal beats
+        beats += 1
+        if beats == 1:
+            raise OSError(errno.ESTALE, "stale file handle")
+        if beats == 3:
+            raise Enough
+        utime(path)
+
+    monkeypatch.setattr(module.os, "utime", fails_first)
+    monkeypatch.setattr("gdi.sweep.worker.HEARTBEAT_SECONDS", 0.0)
+    with pytest.raises(Enough):
+        keep_claim(held)
+    assert beats == 3

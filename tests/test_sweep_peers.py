@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from gdi.cli.main import main
 from gdi.config import EnvConfig
@@ -285,3 +286,26 @@ def test_a_player_explores_by_epsilon() -> None:
     obs, generator = torch.zeros(1000, 1), torch.Generator().manual_seed(1)
     assert Player(Model(), 0.0).act(obs, generator).sum() == 1000  # type: ignore[arg-type]
     assert 400 < int(Player(Model(), 1.0).act(obs, generator).sum()) < 600  # type: ignore[arg-type]
+
+
+def test_an_endless_episode_is_cut_as_in_our_evaluator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The player always takes action 1, for which there is a reward of 1."""
+    monkeypatch.setattr("gdi.evaluation.evaluator.MAX_EPISODE_STEPS", 50)
+    closed: list[bool] = []
+
+    class Idle:
+        def begin(self) -> None: ...
+
+        def act(self, obs: Any, generator: Any) -> Any:
+            return torch.ones(len(obs), dtype=torch.int64)
+
+    def watched(config: EnvConfig, episodes: int) -> Any:
+        env = make_env(config, episodes)
+        close = env.close
+        monkeypatch.setattr(env, "close", lambda: closed.append(True) or close())
+        return env
+
+    monkeypatch.setattr(peer_play, "make_env", watched)
+    returns = play(EnvConfig("own_envs:Own", kwargs=(f"length={10**9}",)), Idle(), 2, 0)  # type: ignore[arg-type]
+    assert returns.tolist() == [50.0, 50.0]
+    assert closed

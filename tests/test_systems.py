@@ -22,6 +22,7 @@ from gdi.config import (
     config_from_json,
     config_to_json,
 )
+from gdi.errors import UserError
 from gdi.networks import AgentNetwork, Seen
 from gdi.presets import PRESETS, SCALES, make_config
 from gdi.theory.live import classify_config
@@ -146,12 +147,13 @@ def test_every_scale_is_valid_and_survives_its_json(preset: str, scale: str) -> 
 @pytest.mark.parametrize("controller", [FixedConfig(), UniformConfig()])
 @pytest.mark.parametrize("preset", ["dqn", "ppo", "impala"])
 def test_the_ablations_of_e_run(tmp_path: Path, preset: str, controller: Any) -> None:
-    config = replace(with_e(small(preset)), controller=controller, steps=600)
+    searched = not isinstance(controller, FixedConfig)  # which has nothing to search
+    config = replace(with_e(small(preset)) if searched else small(preset), controller=controller, steps=600)
     assert gdi.train(config, tmp_path / "run").finished
 
 
 BAD = [
-    ("dqn", ["--controller", "tile-bandit"], "nothing to search: add one of --index-space.epsilon.search"),
+    ("dqn", ["--controller", "tile-bandit"], "nothing to search: add --index-space.epsilon.search."),
     ("ppo", ["--controller", "schedule"], "'epsilon' is not a component of λ"),
     ("dqn", ["--network.lstm-units", "8"], "have no recurrent state"),
     ("gdi-i3", ["--data", "sampled", "--network.lstm-units", "8"], "stores no recurrent state"),
@@ -175,6 +177,11 @@ BAD = [
         "Set --data.capacity-transitions",
     ),
     ("dqn", ["--index-space.inverse-tau.search"], "--index-space.inverse-tau.search"),
+    (
+        "ppo",
+        ["--index-space.inverse-tau.search"],
+        "--index-space.inverse-tau.search needs a controller that searches: choose one by --controller, for example",
+    ),
     ("dqn", ["--index-space", "softmax"], "does not work with --index-space softmax"),
     ("dqn", ["--data.batch-size-sequences", "200000"], "smaller than a batch"),
     ("dqn", ["--data.learn-start-transitions", "200000"], "more than the memory holds"),
@@ -190,3 +197,16 @@ def test_bad_input_is_one_line_and_writes_nothing(
     base = ["train", preset, "--env", "MinAtar/Breakout-v0", "--steps", "3000", "--run-dir", str(run_dir)]
     assert expected in error_line([*base, *words], capsys)
     assert not run_dir.exists()
+
+
+def test_a_search_by_the_fixed_controller_is_refused_and_early_runs_of_it_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(with_e(small("ppo")), controller=FixedConfig(), steps=300)
+    with pytest.raises(UserError, match="needs a controller that searches"):
+        gdi.train(config, tmp_path / "run")
+    with monkeypatch.context() as patch:
+        patch.setattr("gdi.runtime.session.check_new", lambda config: None)
+        gdi.train(config, tmp_path / "run")
+    assert gdi.load(tmp_path / "run").config == config
+    assert gdi.train(config, tmp_path / "run", resume=True).finished

@@ -33,7 +33,13 @@ _HOME = {
 }
 
 
+# Modules whose names users write in full, such as ``gdi.config.UniformConfig``.
+_MODULES = ("config", "errors", "policy")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"gdi.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'gdi' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gdi.acting.player import Observed, Player
-from gdi.algorithms import make_algorithm
+from gdi.acting.player import Observed
 from gdi.config import Config
 from gdi.controller import make_controller
 from gdi.envs import make_env
@@ -23,11 +22,13 @@ from gdi.evaluation.evaluator import num_envs_for
 from gdi.evaluation.strip import Component, Outlook, Strip
 from gdi.evaluation.video import RecordedEpisode, check_path, record
 from gdi.index_space import make_index_space
-from gdi.networks import make_network
+from gdi.runtime.factories import make_player
 from gdi.runtime.folder import CONFIG
 from gdi.runtime.tree import controller_state
 from gdi.seeds import child_seed
 from gdi.types import Array, Index
+
+CPU = torch.device("cpu")
 
 
 class Agent:
@@ -47,7 +48,7 @@ class Agent:
         system = state["system"]
         self.steps = int(system["steps"])
         self._params = {k: torch.as_tensor(v) for k, v in system["learner"]["network"].items()}
-        self._player = self._make_player(1, greedy=config.evaluation.greedy)
+        self._player = make_player(self.config, self.spec, 1, CPU, greedy=config.evaluation.greedy)
         try:
             self._player.network.load_state_dict(self._params)
         except RuntimeError:
@@ -59,12 +60,6 @@ class Agent:
         self._rng = np.random.default_rng(child_seed(seed, "agent-index"))
         self._generator = torch.Generator().manual_seed(child_seed(seed, "agent-actions"))
         self.reset()
-
-    def _make_player(self, num_envs: int, *, greedy: bool) -> Player:
-        algorithm = make_algorithm(self.config)
-        shape, actions = self.spec.observation_shape, self.spec.num_actions
-        network = make_network(self.config, algorithm, shape, actions, 0, self.spec.vector_width)
-        return Player(algorithm, network, num_envs, self.spec, greedy=greedy)
 
     def reset(self) -> None:
         """Start an episode with a new λ from the controller and an empty memory."""
@@ -84,10 +79,10 @@ class Agent:
         """
         reader = self.spec.reader
         if reader is None:
-            return self.choose(self._plain(observation), nothing_beside(1), reward)
+            return self._checked_choice(self._plain(observation), nothing_beside(1), reward)
         try:
             obs, beside = reader.observe(observation, action_mask)
-            return reader.action(self.choose(self._plain(obs[0]), beside, reward))
+            return reader.action(self._checked_choice(self._plain(obs[0]), beside, reward))
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise UserError(
                 f"this is no observation of {self.config.env.id} ({type(error).__name__}: {error}): pass what its "
@@ -103,6 +98,15 @@ class Agent:
                 f"{self.config.env.id}."
             )
         return np.asarray(observation, self.spec.observation_dtype).reshape(1, *shape)
+
+    def _checked_choice(self, obs: Array, beside: Beside, reward: float) -> int:
+        """Choose an action for numbers that a caller passed, which must be finite."""
+        if not (np.isfinite(obs).all() and np.isfinite(beside.vector).all() and math.isfinite(reward)):
+            raise UserError(
+                f"the observation or reward is NaN or infinite: pass what {self.config.env.id} returns, and mend the "
+                "environment if it is that."
+            )
+        return self.choose(obs, beside, reward)
 
     def choose(self, obs: Array, beside: Beside, reward: float = 0.0) -> int:
         """Return the number of the action for a converted observation, each array [1, ...]."""
@@ -127,11 +131,13 @@ class Agent:
         ``index`` is the λ of every episode, and ``greedy`` plays the most probable actions. By default both are as in
         the run's own evaluations.
         """
+        check_episodes(episodes)
         settings = self.config.evaluation
         index = settings.index if index is None else self.space.check(index)
         greedy = settings.greedy if greedy is None else greedy
         num_envs = num_envs_for(episodes)
-        player, env = self._make_player(num_envs, greedy=greedy), make_env(self.config.env, num_envs)
+        player = make_player(self.config, self.spec, num_envs, CPU, greedy=greedy)
+        env = make_env(self.config.env, num_envs)
         evaluator = Evaluator(self.config.env, env, player, index)
         try:
             propose = self._controller.propose_best
@@ -181,9 +187,16 @@ class Agent:
 
         ``strip`` adds the controller's distributions, entropy and value below each frame.
         """
+        check_episodes(episodes)
         check_path(Path(path))
         screen = make_screen(self.config.env, child_seed(seed, "video"))
         try:
             return record(Path(path), screen, self, episodes, Strip(self.outlook) if strip else None)
         finally:
             screen.close()
+
+
+def check_episodes(episodes: int) -> None:
+    """Raise UserError unless there is at least one episode to play."""
+    if episodes < 1:
+        raise UserError(f"episodes must be 1 or more, not {episodes}: there is nothing to play otherwise.")

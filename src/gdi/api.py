@@ -49,6 +49,10 @@ def train(
     agent on the Ray cluster at ``ray_address``, as ``placement`` says. By default, a cluster is started on this
     machine.
     """
+    if not isinstance(config, Config):
+        raise UserError(
+            f'gdi.train takes a config, not {config!r:.60}: make one, as in gdi.make_config("gdi-i3", ENV).'
+        )
     validate(config)
     folder = default_run_dir(config) if run_dir is None else Path(run_dir)
     if runtime not in ("local", "ray"):

@@ -8,13 +8,12 @@ paper's τ = 1/(exp(x) − 1), with as many blocks as the linear one.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gdi.config import AxisConfig, axes_of
+from gdi.config import AxisConfig, axes_of, space_traits
 from gdi.errors import UserError
 from gdi.types import Array, Index
 
@@ -117,8 +116,7 @@ class IndexSpace:
 def make_index_space(config: Any) -> IndexSpace:
     """Make the space of a config section, which is a dataclass of axes, ours or a user's own."""
     axes = axes_of(config)
-    labels: Mapping[str, str] = getattr(config, "labels", {})
-    limits: Mapping[str, float] = getattr(config, "limits", {})
+    labels, limits = space_traits(config).labels, space_traits(config).limits
     return IndexSpace(
         names=tuple(axes),
         labels=tuple(labels.get(name, name) for name in axes),

@@ -141,11 +141,11 @@ def iterate(operators: Operators, total_steps: int) -> Iterator[Iteration]:
             continue
         improved = operators.improve()
         operators.reweight(sampled)
-        yield from ended(sampled, improved)
-    yield from ended(None, operators.improve(last=True))
+        yield from report_then_raise(sampled, improved)
+    yield from report_then_raise(None, operators.improve(last=True))
 
 
-def ended(sampled: Sampled | None, improved: Improved) -> Iterator[Iteration]:
+def report_then_raise(sampled: Sampled | None, improved: Improved) -> Iterator[Iteration]:
     """Yield a finished iteration, then raise the learner's error if it diverged."""
     if sampled is None:
         yield Iteration(updates=improved.updates)

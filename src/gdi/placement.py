@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from math import gcd
 from typing import ClassVar
 
-from gdi.config import Config, check_types
+from gdi.config import Config, ExactReplayConfig, check_types, learner_traits
 from gdi.errors import UserError
 
 
@@ -72,6 +73,7 @@ def validate_placement(placement: PlacementConfig, config: Config) -> PlacementC
         f"actors {placement.actors} cannot divide --env.num-envs {num_envs} evenly: change one of them, or set "
         "--placement.envs-per-actor.",
     )
+    _check_share(placement, config)
     need(
         not config.run.device.startswith("cuda") or placement.learner_gpus > 0,
         f"learner-gpus is 0, but --run.device is {config.run.device}: set --placement.learner-gpus 1.",
@@ -85,3 +87,24 @@ def validate_placement(placement: PlacementConfig, config: Config) -> PlacementC
         need(placement.actors == 1, "lockstep needs exactly one actor: drop --placement.actors.")
         need(not config.run.overlap, "lockstep acts and learns in turns: add --run.no-overlap.")
     return placement
+
+
+def _check_share(placement: PlacementConfig, config: Config) -> None:
+    """Raise UserError unless batches divide the window of one actor, for a learner that trains each window at once.
+
+    Otherwise a batch would reach into the next pass over the same window, and train some transitions twice.
+    """
+    data, num_envs = config.data, placement.envs_per_actor or config.env.num_envs // placement.actors
+    if not (isinstance(data, ExactReplayConfig) and learner_traits(config.learner).trains_at_once):
+        return
+    per_env = data.sequence_steps // (data.slice_steps or data.sequence_steps)
+    batch, slices = data.batch_size_sequences, num_envs * per_env
+    if slices % batch == 0:
+        return
+    fitting_envs = batch // gcd(batch, per_env)
+    fitting_batch = max(size for size in range(1, min(batch, slices) + 1) if slices % size == 0)
+    raise UserError(
+        f"--data.batch-size-sequences {batch} does not divide the {slices} slices of an actor's window "
+        f"({num_envs} environments x {data.sequence_steps} steps): set --placement.envs-per-actor {fitting_envs}, or "
+        f"--data.batch-size-sequences {fitting_batch}."
+    )

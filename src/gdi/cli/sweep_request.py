@@ -99,7 +99,8 @@ def parse_request(args: argparse.Namespace) -> Request:
         raise UserError(f"nothing to run: name a plan file or a folder, or add {', '.join(grid)}. See {PROG} --help.")
     grid["--out"] = args.out
     if missing := [name for name, value in grid.items() if value is None]:
-        raise UserError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: add it.")
+        is_missing, add = ("is missing", "add it") if len(missing) == 1 else ("are missing", "add them")
+        raise UserError(f"{' and '.join(missing)} {is_missing}: {add}.")
     tree = {"envs": args.env.split(","), "presets": args.presets.split(","), "steps": args.steps}
     return Request(args.out, plan_of({**tree, "seeds": list(parse_seeds(args.seeds))}))
 

@@ -18,6 +18,7 @@ from gdi.config.data import DataConfig, ExactReplayConfig, SampledReplayConfig
 from gdi.config.dqn import DQNConfig
 from gdi.config.env import EnvConfig
 from gdi.config.impala import IMPALAConfig
+from gdi.config.imports import add_to_path
 from gdi.config.index_space import AxisConfig, EpsilonSpace, GDISpace, SoftmaxSpace, SpaceConfig, axes_of
 from gdi.config.json import KIND_SECTIONS, config_from_json, config_to_json, kinds, own_classes, own_modules
 from gdi.config.learner import GDIConfig, LearnerConfig
@@ -25,9 +26,10 @@ from gdi.config.network import NetworkConfig
 from gdi.config.optimizer import AdamWConfig, OptimizerConfig, RMSPropConfig, planned_warmup_updates
 from gdi.config.ppo import PPOConfig
 from gdi.config.run import EvaluationConfig, RunConfig
-from gdi.config.trust import Trust, module_of
+from gdi.config.traits import controller_traits, learner_traits, space_traits
+from gdi.config.trust import NotTrustedError, Trust, module_of
 from gdi.config.upgrade import MOVED
-from gdi.config.validate import check_types, validate
+from gdi.config.validate import check_new, check_types, validate
 from gdi.config.whole import SECTIONS, Config, differences, kind_of
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "LearnerConfig",
     "MultiplicativeWeightsConfig",
     "NetworkConfig",
+    "NotTrustedError",
     "OptimizerConfig",
     "PPOConfig",
     "RMSPropConfig",
@@ -62,16 +65,21 @@ __all__ = [
     "TileBanditConfig",
     "Trust",
     "UniformConfig",
+    "add_to_path",
     "axes_of",
+    "check_new",
     "check_types",
     "config_from_json",
     "config_to_json",
+    "controller_traits",
     "differences",
     "kind_of",
     "kinds",
+    "learner_traits",
     "module_of",
     "own_classes",
     "own_modules",
     "planned_warmup_updates",
+    "space_traits",
     "validate",
 ]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from gdi.config.checks import MAX_BLOCKS, not_negative, positive
+from gdi.config.index_space import needs_search
+from gdi.config.traits import space_traits
 
 if TYPE_CHECKING:
     from gdi.config.whole import Config
@@ -115,14 +117,11 @@ class ScheduleConfig:
                 f"--controller.component {self.component!r} is not a component of λ: choose one of {', '.join(names)}."
             )
             return
-        limit = getattr(config.index_space, "limits", {}).get(self.component)
+        limit = space_traits(config.index_space).limits.get(self.component)
         if limit is not None and max(self.start, self.end, self.evaluation) > limit:
             yield f"--controller.start, end and evaluation must be at most {limit:g} for {self.component}: lower them."
         if getattr(config.index_space, self.component).search:
-            yield (
-                f"--index-space.{self.component.replace('_', '-')}.search needs a controller that searches: "
-                "choose one by --controller, for example tile-bandit."
-            )
+            yield needs_search(self.component)
 
 
 ControllerConfig = TileBanditConfig | FixedConfig | UniformConfig | MultiplicativeWeightsConfig | ScheduleConfig

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from gdi.config.checks import MAX_BLOCKS, not_negative, positive
+from gdi.config.traits import controller_traits, space_traits
 
 if TYPE_CHECKING:
     from gdi.config.whole import Config
@@ -83,12 +84,13 @@ def axes_of(space: Any) -> dict[str, AxisConfig]:
 
 def space_problems(space: Any, config: Config) -> Iterator[str]:
     """Yield the problems of any index space, a user's own included, which needs no ``problems``."""
-    if getattr(config.controller, "searches", False) and not any(axis.search for axis in axes_of(space).values()):
-        options = ", ".join(f"--index-space.{name.replace('_', '-')}.search" for name in axes_of(space))
-        yield f"--controller {config.controller.kind} has nothing to search: add one of {options}."
+    if controller_traits(config.controller).searches and not any(axis.search for axis in axes_of(space).values()):
+        options = ", ".join(map(search_option, axes_of(space)))
+        one_of = "one of " if len(axes_of(space)) > 1 else ""
+        yield f"--controller {config.controller.kind} has nothing to search: add {one_of}{options}."
     for name, axis in axes_of(space).items():
         yield from axis_problems(axis, f"index_space.{name}".replace("_", "-"))
-        limit = getattr(space, "limits", {}).get(name)
+        limit = space_traits(space).limits.get(name)
         if limit is not None and max(axis.high, axis.fixed_value) > limit:
             yield f"--index-space.{name.replace('_', '-')} must be at most {limit:g}: lower its high or fixed-value."
     knobs, names = set(config.learner.knobs), set(axes_of(space))
@@ -98,6 +100,25 @@ def space_problems(space: Any, config: Config) -> Iterator[str]:
             f"the learner {kind} reads {', '.join(sorted(knobs))}, and the index space {space_kind} has "
             f"{', '.join(sorted(names))}: use an index space with the learner's knobs."
         )
+
+
+def search_option(name: str) -> str:
+    """Return the option that lets the controller search an axis."""
+    return f"--index-space.{name.replace('_', '-')}.search"
+
+
+def needs_search(name: str) -> str:
+    """Return the message for an axis that is searched by a controller that searches none."""
+    return (
+        f"{search_option(name)} needs a controller that searches: choose one by --controller, for example tile-bandit."
+    )
+
+
+def unsearched(space: Any) -> Iterator[str]:
+    """Yield the axes that are searched although their space's class holds them by default."""
+    for field in fields(space):
+        if isinstance(field.default, AxisConfig) and not field.default.search and getattr(space, field.name).search:
+            yield field.name
 
 
 def axis_problems(axis: AxisConfig, section: str) -> Iterator[str]:

@@ -10,8 +10,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, fields, is_dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from gdi.config.imports import add_to_path
 from gdi.config.trust import Trust, module_of
 from gdi.config.upgrade import FORMAT, upgrade
 from gdi.config.whole import SECTIONS, Config, kind_of
@@ -96,16 +98,27 @@ def _import_class(name: str, kind: str, allowed: Trust) -> type[Any]:
     module, _, path = kind.partition(":")
     allowed.require(name, f"the class {path}", module)
     try:
+        add_to_path(Path.cwd())  # as ``python`` does, and a console script does not
         found: Any = import_module(module)
         for part in path.split("."):
             found = getattr(found, part)
     except (Exception, SystemExit) as error:  # the module's code may raise anything
         said = " ".join(str(error).split()) or "no message"
         raised = "" if isinstance(error, (ImportError, AttributeError, ValueError)) else f"{type(error).__name__}: "
-        raise UserError(f"config.json: {name} is {kind}, which cannot be imported: {raised}{said}.") from None
+        raise UserError(
+            f"config.json: {name} is {kind}, which cannot be imported: {raised}{said}.{_import_advice(error, path)}"
+        ) from None
     if not (isinstance(found, type) and is_dataclass(found)):
         raise UserError(f"config.json: {name} is {kind}, which is not a dataclass.")
     return found
+
+
+def _import_advice(error: BaseException, path: str) -> str:
+    """Return what helps if a module or its class is not found. Any other error is one of the module's own code."""
+    pass_it = f"pass the class, as in gdi.load(run, classes=[{path}])"
+    if isinstance(error, ModuleNotFoundError):
+        return f" Install it, or add its folder to PYTHONPATH, or {pass_it}."
+    return f" P{pass_it[1:]}, or move it into a module." if isinstance(error, AttributeError) else ""
 
 
 def _build(cls: type[Any], data: Any, path: str) -> Any:

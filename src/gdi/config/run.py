@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from gdi.config.checks import not_negative, positive
+from gdi.config.traits import space_traits
 
 if TYPE_CHECKING:
     from gdi.config.whole import Config
@@ -31,7 +32,7 @@ class EvaluationConfig:
     def problems(self, config: Config) -> Iterator[str]:
         yield from positive(self, "evaluation", "every_steps", "episodes")
         names = [field.name for field in fields(config.index_space)]
-        limits = getattr(config.index_space, "limits", {})
+        limits = space_traits(config.index_space).limits
         if self.index and len(self.index) != len(names):
             yield f"--evaluation.index needs one number per component ({', '.join(names)}), not {len(self.index)}."
         for name, value in zip(names, self.index, strict=False):

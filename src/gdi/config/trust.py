@@ -9,7 +9,12 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gdi.config.imports import importable_module
 from gdi.errors import UserError
+
+
+class NotTrustedError(UserError):
+    """A file names a module that its reader has not allowed."""
 
 
 @dataclass(frozen=True)
@@ -23,15 +28,18 @@ class Trust:
     @classmethod
     def of(cls, classes: Iterable[type] = (), modules: Iterable[str] = (), *, everything: bool = False) -> Trust:
         """Return the trust of a caller who passes these classes and names these modules."""
-        own = {f"{one.__module__}:{one.__qualname__}": one for one in classes}
+        # A class of the running script is recorded by the script's name. Early folders say ``__main__``.
+        own = {
+            f"{name}:{one.__qualname__}": one for one in classes for name in (one.__module__, importable_module(one))
+        }
         named = frozenset(filter(None, modules)) | {one.__module__ for one in own.values()}
         return cls(everything, named, own)
 
     def require(self, name: str, what: str, module: str) -> None:
-        """Raise UserError unless the file may import ``module``; ``what`` is the value of its field ``name``."""
+        """Raise NotTrustedError unless the file may import ``module``; ``what`` is the value of its field ``name``."""
         if self.everything or module in self.modules:
             return
-        raise UserError(
+        raise NotTrustedError(
             f"config.json: {name} is {what} of the module {module}, which is not part of gdi. Opening it runs that "
             "module's code: say --trust (in Python trust=True, or pass the class) if you trust its source."
         )

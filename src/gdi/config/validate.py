@@ -10,7 +10,10 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gdi.config.checks import not_negative, positive
-from gdi.config.index_space import space_problems
+from gdi.config.controller import FixedConfig
+from gdi.config.index_space import needs_search, space_problems, unsearched
+from gdi.config.json import kinds
+from gdi.config.traits import trait_problems
 from gdi.config.whole import SECTIONS, Config
 from gdi.errors import UserError
 
@@ -19,6 +22,14 @@ UNLIMITED_FIELDS = ("rho_bar", "c_bar", "clip_norm", "hang_seconds", "stall_seco
 # The largest value of a number whose dataclass says no other in ``at_most``. Larger ones are slips, or exhaust memory.
 LARGEST_WHOLE, LARGEST_FLOAT = 10**12, 1_000_000_000
 LARGEST_OF = {"seed": 2**63 - 1, "learning_rate": 1e30}  # a float32 holds this rate
+# What a user's own kinds need, as their author would write it.
+NEEDED = {
+    "controller": {"build": "build(space, rng), which returns the controller"},
+    "learner": {
+        "knobs": "knobs, the names of the components of λ that it reads",
+        "build": "build(config), which returns the algorithm",
+    },
+}
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 
@@ -36,18 +47,41 @@ def validate(config: Config) -> Config:
     return config
 
 
+def check_new(config: Config) -> None:
+    """Raise UserError for what does nothing in a new run. Runs of earlier versions that have it still open.
+
+    The fixed controller searches no axis. The paper's ablation has it with axes that are searched by default.
+    """
+    if isinstance(config.controller, FixedConfig):
+        for name in unsearched(config.index_space):
+            raise UserError(needs_search(name))
+
+
 def problems(config: Config) -> Iterator[str]:
     """Yield all problems, section by section."""
     for name in SECTIONS:
         section = getattr(config, name)
+        yield from trait_problems(name, section)
         if name == "env":  # the environment comes first, because a run without one has no other problem to fix
             yield from section.problems(config)
             yield from positive(config, "", "steps")
             yield from not_negative(config, "", "seed")
+            yield from _own_kind_problems(config)
         elif name == "index_space":
             yield from space_problems(section, config)
         elif hasattr(section, "problems"):
             yield from section.problems(config)
+
+
+def _own_kind_problems(config: Config) -> Iterator[str]:
+    """Yield what a user's own controller or learner lacks. A subclass of one of ours needs nothing of its own."""
+    for name, needed in NEEDED.items():
+        section = getattr(config, name)
+        if isinstance(section, tuple(kinds(name).values())):
+            continue
+        for member, signature in needed.items():
+            if not hasattr(section, member):
+                yield f"--{name} is {type(section).__name__}, which has no {signature}: add it to the class."
 
 
 def check_types(section: Any, prefix: str) -> None:

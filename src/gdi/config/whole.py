@@ -9,6 +9,7 @@ from typing import Any
 from gdi.config.controller import ControllerConfig, TileBanditConfig
 from gdi.config.data import DataConfig, ExactReplayConfig
 from gdi.config.env import EnvConfig
+from gdi.config.imports import importable_module
 from gdi.config.index_space import GDISpace, SpaceConfig
 from gdi.config.learner import GDIConfig, LearnerConfig
 from gdi.config.network import NetworkConfig
@@ -75,4 +76,4 @@ def kind_of(section: Any) -> str:
     cls = type(section)
     if cls.__module__.partition(".")[0] == "gdi":
         return str(cls.kind)
-    return f"{cls.__module__}:{cls.__qualname__}"
+    return f"{importable_module(cls)}:{cls.__qualname__}"

@@ -21,7 +21,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from gdi.config import EnvConfig
+from gdi.config import EnvConfig, add_to_path
 from gdi.envs import minatar
 from gdi.envs.names import GIVEN, is_file_form
 from gdi.errors import UserError, did_you_mean
@@ -65,12 +65,6 @@ def _registered(name: str, env_id: str, known: list[str] | None = None) -> EnvSp
     raise UserError(f"unknown environment {env_id!r}.{near} {advice}")
 
 
-def _add_to_path(folder: Path) -> None:
-    """Let modules of a folder be imported, behind all others."""
-    if str(folder) not in sys.path:
-        sys.path.append(str(folder))
-
-
 def _module(env_id: str, name: str) -> ModuleType:
     """Import the module in front of the colon, or the file."""
     is_file = is_file_form(env_id)
@@ -80,12 +74,14 @@ def _module(env_id: str, name: str) -> ModuleType:
             "module:Name-v0."
         )
     try:
-        _add_to_path(Path.cwd())  # as ``python`` does, and a console script does not
+        add_to_path(Path.cwd())  # as ``python`` does, and a console script does not
         return _imported_file(env_id, Path(name)) if is_file else import_module(name)
     except ModuleNotFoundError as error:
         raise UserError(
             f"environment {env_id!r}: there is no module {error.name!r}: install it, or add its folder to PYTHONPATH."
         ) from None
+    except UserError:  # it says all
+        raise
     except (Exception, SystemExit) as error:  # the module's code may raise anything
         what = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
         raise UserError(f"environment {env_id!r}: {name} cannot be imported: {what}{one_line(error)}.") from None
@@ -104,7 +100,7 @@ def _imported_file(env_id: str, path: Path) -> ModuleType:
     module = module_from_spec(spec)
     before = sys.modules.get(path.stem)
     sys.modules[path.stem] = module  # pickling needs it there
-    _add_to_path(path.resolve().parent)  # for its own imports
+    add_to_path(path.resolve().parent)  # for its own imports
     try:
         spec.loader.exec_module(module)
     except BaseException:

@@ -17,7 +17,7 @@ from gdi.config import EnvConfig
 from gdi.envs.base import StepResult, VectorEnv, newest_faults, replaced
 from gdi.envs.names import is_atari
 from gdi.envs.protocols import protocol_changes
-from gdi.types import Array, Index
+from gdi.types import Array, Index, State
 
 # An environment without its own time limit must not hang an evaluation. The limit is 30 minutes of Atari at 15 steps
 # per second.
@@ -59,6 +59,15 @@ class Evaluation:
         del values["returns"]
         return values
 
+    def state_dict(self) -> State:
+        """Return every field for a checkpoint."""
+        return {**asdict(self), "returns": list(self.returns)}
+
+    @classmethod
+    def from_state(cls, state: State) -> Evaluation:
+        """Return the evaluation of a checkpoint. Early checkpoints have no single returns."""
+        return cls(**{**state, "returns": tuple(state.get("returns", ()))})
+
 
 @dataclass
 class Played:
@@ -74,15 +83,18 @@ def num_envs_for(episodes: int) -> int:
     return min(episodes, MAX_ENVS)
 
 
+def step_limit(config: EnvConfig) -> int:
+    """Return the steps after which an evaluation cuts an episode. Every Atari protocol has its own limit."""
+    return NO_STEP_LIMIT if is_atari(config.id) else max(MAX_EPISODE_STEPS, config.max_episode_steps)
+
+
 class Evaluator:
     """A player of a fixed number of episodes per environment, so that short episodes get no extra weight."""
 
     def __init__(self, config: EnvConfig, env: VectorEnv, player: Player, index: Index = ()) -> None:
         """``index``: the λ of every episode; empty leaves the choice to the controller."""
         self._config = config
-        self._max_episode_steps = max(MAX_EPISODE_STEPS, config.max_episode_steps)
-        if is_atari(config.id):  # every protocol has its own limit
-            self._max_episode_steps = NO_STEP_LIMIT
+        self._max_episode_steps = step_limit(config)
         self._env = env
         self._player = player
         self._index = index

@@ -5,7 +5,10 @@ Each runtime calls them in the process where the component lives.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -16,7 +19,7 @@ from gdi.acting.player import Player
 from gdi.acting.states import StatePicker, picked_share
 from gdi.algorithms import make_algorithm
 from gdi.clock import Clock
-from gdi.config import Config, ExactReplayConfig
+from gdi.config import Config, ExactReplayConfig, controller_traits, learner_traits
 from gdi.cores import set_torch_threads, thread_count
 from gdi.envs import EnvSpec, make_env
 from gdi.envs.names import is_builtin
@@ -32,6 +35,24 @@ from gdi.runtime.malloc import keep_freed_memory
 from gdi.runtime.memory_plan import MemoryPlan, check_fits, plan_memory
 from gdi.runtime.states import STAGES
 from gdi.seeds import child_seed
+
+
+class HasClose(Protocol):
+    """What holds processes or threads until it is closed."""
+
+    def close(self) -> None: ...
+
+
+Closable = TypeVar("Closable", bound=HasClose)
+
+
+@contextmanager
+def closed_on_error(part: Closable) -> Iterator[Closable]:
+    """Close the part if the ``with`` block fails, because nobody else would."""
+    with ExitStack() as stack:
+        stack.callback(part.close)
+        yield part
+        stack.pop_all()
 
 
 def resolve_device(device: str) -> torch.device:
@@ -99,19 +120,19 @@ def make_actor(
 
     ``which`` identifies the actor within the run and seeds it.
     """
-    env = make_env(config.env, threads=threads)
-    return Actor(
-        env,
-        make_player(config, env.spec, env.num_envs, device),  # the first pull overwrites θ
-        parameters,
-        config.data,
-        len(make_index_space(config.index_space).names),
-        generator=torch.Generator().manual_seed(child_seed(config.seed, "actions", *which)),
-        env_seed=child_seed(config.seed, "environments", *which),
-        clock=clock,
-        redraws=getattr(config.controller, "redraw", "episode") == "window",
-        picker=make_picker(config, *which),
-    )
+    with closed_on_error(make_env(config.env, threads=threads)) as env:
+        return Actor(
+            env,
+            make_player(config, env.spec, env.num_envs, device),  # the first pull overwrites θ
+            parameters,
+            config.data,
+            len(make_index_space(config.index_space).names),
+            generator=torch.Generator().manual_seed(child_seed(config.seed, "actions", *which)),
+            env_seed=child_seed(config.seed, "environments", *which),
+            clock=clock,
+            redraws=controller_traits(config.controller).redraw == "window",
+            picker=make_picker(config, *which),
+        )
 
 
 def make_picker(config: Config, *which: int) -> StatePicker | None:
@@ -123,9 +144,9 @@ def make_picker(config: Config, *which: int) -> StatePicker | None:
 
 
 def make_evaluator(config: Config, device: torch.device, threads: int = 0) -> Evaluator:
-    env = make_env(config.env, num_envs_for(config.evaluation.episodes), threads)
-    player = make_player(config, env.spec, env.num_envs, device, greedy=config.evaluation.greedy)
-    return Evaluator(config.env, env, player, config.evaluation.index)
+    with closed_on_error(make_env(config.env, num_envs_for(config.evaluation.episodes), threads)) as env:
+        player = make_player(config, env.spec, env.num_envs, device, greedy=config.evaluation.greedy)
+        return Evaluator(config.env, env, player, config.evaluation.index)
 
 
 def with_num_envs(config: Config, num_envs: int) -> Config:
@@ -135,7 +156,7 @@ def with_num_envs(config: Config, num_envs: int) -> Config:
 
 def wider_replay(config: Config, actors: int) -> Config:
     """The config of a collector that gets a window from each of so many actors where a local run has one."""
-    if not isinstance(config.data, ExactReplayConfig) or getattr(config.learner, "trains_at_once", False):
+    if not isinstance(config.data, ExactReplayConfig) or learner_traits(config.learner).trains_at_once:
         return config
     span = config.data.replay_span_windows * actors
     return replace(config, data=replace(config.data, replay_span_windows=span))

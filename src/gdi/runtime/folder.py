@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from gdi.config import Config, config_from_json, differences, own_classes, own_modules
+from gdi.config import Config, NotTrustedError, config_from_json, differences, own_classes, own_modules
 from gdi.errors import UserError
 from gdi.runtime.checkpoint import BEST
 from gdi.runtime.events import Event
@@ -23,6 +23,7 @@ CHANGED = (
     "cannot resume {}: config.json was changed since its newest checkpoint was written. Put the old one back, or start "
     "a new run in another --run-dir."
 )
+SEAL_BROKEN = " Its seal does not match: config.json was changed since gdi wrote it, or another user wrote it."
 # Settings that do not affect training. Runs that are older than such a setting can therefore be resumed.
 MAY_CHANGE = ("run.states_per_stage",)
 
@@ -62,6 +63,8 @@ def read_config(
     try:
         trust = trust or is_sealed(run_dir, data)
         return config_from_json(text, classes=classes, modules=modules, trust=trust)
+    except NotTrustedError as error:
+        raise UserError(f"{error}{SEAL_BROKEN if (run_dir / SEAL).exists() else ''}") from None
     except (ValueError, TypeError) as error:
         raise UserError(f"{run_dir / CONFIG} cannot be read: {error}.") from None
 
@@ -134,6 +137,8 @@ def check_run_dir(run_dir: Path, config: Config, *, resume: bool) -> bool:
     # The folder is not readable, or its name is too long for the disk.
     except OSError as error:
         raise UserError(f"{run_dir} cannot be a run folder: {error.strerror}.") from None
+    if not resume and not (run_dir / CONFIG).exists():
+        raise UserError(f"{run_dir} is not empty and holds other files: choose another --run-dir.")
     if not resume:
         raise UserError(f"{run_dir} is not empty: continue that run with --resume, or choose another --run-dir.")
     stored = read_config(run_dir, classes=own_classes(config), modules=own_modules(config))

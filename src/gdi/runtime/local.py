@@ -19,10 +19,17 @@ from gdi.data import Draws, Origin, Replay, SavedFiles, Store, collector_state, 
 from gdi.envs import EnvSpec
 from gdi.errors import EnvironmentFaultError
 from gdi.evaluation import Evaluation, Evaluator
-from gdi.iteration import Improved, Iteration, Published, Sampled, ended, improve, iterate, reweight, sample
+from gdi.iteration import Improved, Iteration, Published, Sampled, improve, iterate, report_then_raise, reweight, sample
 from gdi.learner import Learner
 from gdi.networks.precision import precision_warning
-from gdi.runtime.factories import configure_process, make_actor, make_evaluator, make_learner, resolve_device
+from gdi.runtime.factories import (
+    closed_on_error,
+    configure_process,
+    make_actor,
+    make_evaluator,
+    make_learner,
+    resolve_device,
+)
 from gdi.runtime.memory_plan import MemoryPlan
 from gdi.runtime.metrics import controller_metrics, held_metrics
 from gdi.runtime.run import EvaluationPoll
@@ -79,12 +86,12 @@ class LocalOperators:
         self.episodes += len(sampled.episodes)
 
     def improve(self, *, last: bool = False) -> Improved:
-        improved = self.train(last=last)
+        improved = self.train_without_publishing(last=last)
         self.publish(improved.published)
         return improved
 
-    def train(self, *, last: bool = False) -> Improved:
-        """Train the batches that are due, without publishing the new network parameters (θ)."""
+    def train_without_publishing(self, *, last: bool = False) -> Improved:
+        """Train the batches that are due. The caller publishes the new network parameters (θ)."""
         with self.clock.measure("data"):
             draws = self.replay.due(last=last)
         improved = improve(self._batches(draws), self.learner, self.push_every_updates, self.clock)
@@ -120,7 +127,7 @@ def train_pending(parts: LocalOperators) -> Iterator[Iteration]:
     """
     improved = parts.improve()
     if improved.batches:
-        yield from ended(None, improved)
+        yield from report_then_raise(None, improved)
 
 
 def iterate_overlapped(parts: LocalOperators, total_steps: int) -> Iterator[Iteration]:
@@ -132,14 +139,14 @@ def iterate_overlapped(parts: LocalOperators, total_steps: int) -> Iterator[Iter
     with ThreadPoolExecutor(1, "actor", set_torch_threads, (parts.actor_threads,)) as thread:
         while parts.steps < total_steps:
             acting = thread.submit(parts.act, total_steps - parts.steps)
-            improved = parts.train()
+            improved = parts.train_without_publishing()
             late = improved.published or parts.unpublished()
             try:
                 window, sampled = acting.result()
             except EnvironmentFaultError:
                 if parts.push_every_updates > 1:
                     parts.publish(improved.published)
-                yield from ended(None, improved)
+                yield from report_then_raise(None, improved)
                 raise
             if improved.diverged is None:
                 parts.add(window, sampled)
@@ -148,8 +155,8 @@ def iterate_overlapped(parts: LocalOperators, total_steps: int) -> Iterator[Iter
                 # Batches are still due, and there is no room for more. A resumed run plays these steps again.
                 parts.take_back()
             parts.publish(late)
-            yield from ended(sampled if improved.diverged is None else None, improved)
-    yield from ended(None, parts.improve(last=True))
+            yield from report_then_raise(sampled if improved.diverged is None else None, improved)
+    yield from report_then_raise(None, parts.improve(last=True))
 
 
 @dataclass
@@ -257,16 +264,20 @@ def build(config: Config) -> LocalSystem:
     clock = Clock()
     learner, spec, plan = make_learner(config, device)  # first, because it rejects what does not fit in memory
     parameters = ParameterServer(learner.parameters())
-    parts = LocalOperators(
-        actor=make_actor(config, parameters, device, threads, clock),
-        replay=make_replay(config),
-        store=make_store(config),
-        learner=learner,
-        parameters=parameters,
-        controller=make_controller(config),
-        clock=clock,
-        push_every_updates=config.data.push_every_updates,
-        # The workers already use one core each. More actor threads would only wait for each other.
-        actor_threads=1 if config.run.workers > 1 else threads,
-    )
-    return LocalSystem(config, spec, plan, parts, make_evaluator(config, device, threads))
+    with (
+        closed_on_error(learner),
+        closed_on_error(make_actor(config, parameters, device, threads, clock)) as actor,
+    ):
+        parts = LocalOperators(
+            actor=actor,
+            replay=make_replay(config),
+            store=make_store(config),
+            learner=learner,
+            parameters=parameters,
+            controller=make_controller(config),
+            clock=clock,
+            push_every_updates=config.data.push_every_updates,
+            # The workers already use one core each. More actor threads would only wait for each other.
+            actor_threads=1 if config.run.workers > 1 else threads,
+        )
+        return LocalSystem(config, spec, plan, parts, make_evaluator(config, device, threads))

@@ -51,7 +51,8 @@ class MemoryPlan:
         return sum(self.bytes_by_purpose.values())
 
     def summary(self) -> str:
-        parts = ", ".join(f"{name} {size / GIB:.2f}" for name, size in self.bytes_by_purpose.items())
+        shown = {name: f"{size / GIB:.2f}" for name, size in self.bytes_by_purpose.items()}
+        parts = ", ".join(f"{name} {size}" for name, size in shown.items() if size != "0.00")
         chunks = f"; batches in chunks of {self.chunk_sequences} sequences" if self.chunk_sequences else ""
         return f"Memory: at most about {self.total_bytes / GIB:.1f} GiB ({parts}){chunks}"
 

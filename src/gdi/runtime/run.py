@@ -114,11 +114,13 @@ class Run:
         self._first_steps = system.steps  # of this session, because the clock covers only this session
         self._seconds_before = 0.0
         self._began = time.perf_counter()
+        self._ended: float | None = None  # when the run finished, also in an earlier session
 
     @property
     def seconds(self) -> float:
         """Return the wall-clock seconds of this run over all its sessions."""
-        return self._seconds_before + time.perf_counter() - self._began
+        now = time.perf_counter() if self._ended is None else self._ended
+        return self._seconds_before + now - self._began
 
     @property
     def steps(self) -> int:
@@ -160,10 +162,11 @@ class Run:
         self._averages.load_state_dict(run["averages"])
         self._last = {name: int(steps) for name, steps in run["last"].items()}
         self._best_mean = float(run["best_mean"]) if run["best_mean"] is not None else -math.inf
-        self._evaluation = Evaluation(**run["evaluation"]) if run["evaluation"] else None
+        self._evaluation = Evaluation.from_state(run["evaluation"]) if run["evaluation"] else None
         self._finished = bool(run["finished"])
         self._restarts = int(run.get("restarts", 0))
         self._seconds_before = float(run["seconds"])
+        self._ended = self._began if self._finished else None
         if self._states is not None and "states" in run:
             self._states.load_state_dict(run["states"])
 
@@ -209,6 +212,8 @@ class Run:
             self._begin_evaluation()
         is_best = self._end_evaluation(stop, wait=True)
         self._finished = self._pending is None
+        if self._finished:
+            self._ended = time.perf_counter()
         self._save_last(best=is_best)
         return self._evaluation
 
@@ -357,7 +362,7 @@ class Run:
             "averages": self._averages.state_dict(),
             "last": self._last,
             "best_mean": None if math.isinf(self._best_mean) else self._best_mean,
-            "evaluation": self._evaluation.to_dict() if self._evaluation else None,
+            "evaluation": self._evaluation.state_dict() if self._evaluation else None,
             "finished": self._finished,
             "seconds": self.seconds,
             "log": position,

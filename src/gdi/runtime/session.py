@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gdi.config import Config, config_to_json, own_modules
+from gdi.config import Config, check_new, config_to_json, own_modules
 from gdi.errors import EnvironmentFaultError, UserError
 from gdi.evaluation import Evaluation, report_of
 from gdi.index_space import make_index_space
@@ -67,6 +67,8 @@ class Session:
 
     def train(self, *, resume: bool, runtime: str) -> TrainResult:
         continues = check_run_dir(self._folder, self._config, resume=resume)
+        if not continues:
+            check_new(self._config)
         # Build the system before the folder. An environment that cannot be trained on must not leave one behind.
         try:
             system: System | None = self._make()

@@ -24,6 +24,8 @@ from gdi.sweep.holder import Holder, is_dead
 HEARTBEAT_SECONDS = 10.0
 # A claim without a heartbeat for so long is free. Six heartbeats may be late or lost.
 STALE_SECONDS = 60.0
+# A holder that could not give a sign of life for so long lets go, before another may take its claim.
+LOST_SECONDS = STALE_SECONDS - HEARTBEAT_SECONDS
 # Older generations than these are removed. A process that is slow would have to sleep through all of them.
 KEPT_GENERATIONS = 16
 CLOCK = ".clock"
@@ -43,12 +45,21 @@ class Claim:
 
     def __init__(self, path: Path, token: str) -> None:
         self.path, self.token = path, token
+        self._last_beat = time.monotonic()
 
     def beat(self) -> bool:
-        """Give a sign of life; return False if the claim is lost to another process."""
-        if not self.is_mine():
-            return False
-        os.utime(self.path)
+        """Give a sign of life; return False if the claim is lost to another process.
+
+        A disk that fails for a moment may work at the next attempt. The claim is lost if it fails until others may take
+        it.
+        """
+        try:
+            if not self.is_mine():
+                return False
+            os.utime(self.path)
+        except OSError:
+            return time.monotonic() - self._last_beat < LOST_SECONDS
+        self._last_beat = time.monotonic()
         return True
 
     def is_mine(self) -> bool:
@@ -62,8 +73,11 @@ class Claim:
         _write(self.path, os.O_WRONLY, holders, self.token)
 
     def release(self) -> None:
-        """Free the claim. This needs no room on the disk, and no other process has to notice."""
-        with suppress(FileNotFoundError):
+        """Free the claim. This needs no room on the disk, and no other process has to notice.
+
+        If the disk fails, the claim frees itself when its heartbeats stop.
+        """
+        with suppress(OSError):
             if self.is_mine():
                 os.utime(self.path, (0, 0))
 

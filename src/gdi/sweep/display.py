@@ -78,20 +78,26 @@ class Display:
         self._pace.at(job, steps)
         self._show(job)
 
-    def ended(self, job: Job, outcome: str) -> None:
+    def ended(self, job: Job, outcome: str, result: str = "") -> None:
+        count = ""
         if outcome in ("finished", "diverged"):
             self._finished += 1
             self._pace.at(job, job.steps)
+            count = f"{self._done}  "
         if job in self._tasks:
             self._show(job)
             self._progress.remove_task(self._tasks.pop(job))
-        self._console.print(f"{job}: {outcome}", markup=False, highlight=False, soft_wrap=True)
+        text = f"{count}{job}: {', '.join(filter(None, [outcome, result]))}"
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    @property
+    def _done(self) -> str:
+        return f"{self._before + self._finished} of {self._before + len(self._jobs)}"
 
     def _show(self, job: Job) -> None:
         done = sum(self._pace.done(job) for job in self._jobs)
         left = duration(self._pace.seconds_left(self._total - done))
-        jobs = f"{self._before + self._finished} of {self._before + len(self._jobs)} jobs"
-        note = f"{jobs}, {self._pace.per_second:,.0f} steps/s, {left} left"
+        note = f"{self._done} jobs, {self._pace.per_second:,.0f} steps/s, {left} left"
         self._progress.update(self._tasks[job], completed=self._pace.done(job))
         self._progress.update(self._all, completed=done, note=note)
         if not self._console.is_terminal and time.monotonic() - self._last_plain > PLAIN_EVERY_SECONDS:

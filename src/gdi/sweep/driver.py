@@ -33,8 +33,8 @@ class Screen(Protocol):
         """Show the steps of a job; the first call comes at its start."""
         ...
 
-    def ended(self, job: Job, outcome: str) -> None:
-        """Show the end of an attempt: finished, diverged, stopped, or why it failed."""
+    def ended(self, job: Job, outcome: str, result: str = "") -> None:
+        """Show the end of an attempt: finished, diverged, stopped, or why it failed; ``result`` is its score."""
         ...
 
 
@@ -162,8 +162,8 @@ class Driver:
         if status.is_result:
             self._outcome.ended.append(job)
             self._folder.rebuild()
-            self._release(running, status.word)
-        elif not running.claim.is_mine():
+            self._release(running, status.word, status.result)
+        elif not running.claim.beat():
             self._release(running, "taken over by another process")
         elif code == NO_DISK:
             self._stop_for_disk(StorageError(running.attempt.message()))
@@ -188,9 +188,9 @@ class Driver:
         self._folder.rebuild()
         self._release(running, f"failed (exit code {code}): {failure.message}")
 
-    def _release(self, running: Running, outcome: str) -> None:
+    def _release(self, running: Running, outcome: str, result: str = "") -> None:
         running.claim.release()
-        self._screen.ended(running.job, outcome)
+        self._screen.ended(running.job, outcome, result)
 
     def _stop_for_disk(self, error: StorageError) -> None:
         """Stop everything: a full disk is no failure of a job, and all jobs write to it."""

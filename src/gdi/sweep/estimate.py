@@ -48,10 +48,10 @@ class Estimate:
         memory = f" of {_gib(self.available_bytes)}" if self.available_bytes else ""
         room = "" if self.disk_bytes <= self.free_bytes else ", which is not enough"
         return (
-            f"Jobs: {self.jobs}, of which {self.done} are done and {self.left} left, {self.at_once} at once.\n"
+            f"Jobs: {self.jobs} ({self.done} done, {self.left} left), {self.at_once} at a time.\n"
             f"Time: {self._time()}.\n"
-            f"Memory: at most about {_gib(self.memory_bytes)}{memory}. "
-            f"Disk: at most about {_gib(self.disk_bytes)} of {_gib(self.free_bytes)} free{room}."
+            f"Memory: {_at_most(self.memory_bytes)}{memory}. "
+            f"Disk: {_at_most(self.disk_bytes)} of {_gib(self.free_bytes)} free{room}."
         )
 
     def _time(self) -> str:
@@ -63,6 +63,10 @@ class Estimate:
 
 def _gib(size: float) -> str:
     return f"{size / GIB:.1f} GiB"
+
+
+def _at_most(size: float) -> str:
+    return "less than 0.1 GiB" if size / GIB < 0.05 else f"at most about {_gib(size)}"
 
 
 def kind_of(job: Job) -> str:

@@ -118,7 +118,7 @@ def check_job(job: Job) -> None:
     """Raise UserError if the job's settings are wrong."""
     try:
         if job.is_peer:
-            for problem in peer_problems(job.preset, job.settings):
+            for problem in peer_problems(job.settings):
                 raise UserError(problem)
             shared_config(job.env, job.seed, job.steps, job.settings)
         else:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gdi.cores import available_cores
 from gdi.placement import PlacementConfig
 from gdi.runtime.run_log import METRICS
 from gdi.runtime.storage import storage_error
@@ -107,7 +108,8 @@ def ray_cluster(address: str) -> Iterator[None]:
     """Connect to the cluster at ``address``, or to a new one on this machine if it is empty."""
     from gdi.runtime.ray.cluster import cluster
 
-    with cluster(address, PlacementConfig()):
+    # The jobs take turns, so a new Ray needs no room for the processes of a run.
+    with cluster(address, PlacementConfig(), available_cores()):
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from torch import Tensor
 
 from gdi.config import EnvConfig
-from gdi.envs import make_env
+from gdi.envs import VectorEnv, make_env
+from gdi.evaluation.evaluator import step_limit
 from gdi.sweep.peer_env import Observations
 from gdi.types import Array
 
@@ -55,23 +57,28 @@ class Player:
 
 
 def play(config: EnvConfig, player: Player, episodes: int, seed: int) -> Array:
-    """Return the returns of one episode per environment, played as in gdi's evaluator.
+    """Return the returns of one episode per environment, played and cut as in gdi's evaluator.
 
     The generator is separate, because an evaluation must not change training.
     """
-    env = make_env(config, episodes)
+    with closing(make_env(config, episodes)) as env:
+        return _play(env, step_limit(config), player, episodes, seed)
+
+
+def _play(env: VectorEnv, limit: int, player: Player, episodes: int, seed: int) -> Array:
     seen = Observations(env.spec, episodes)
     env_seed, action_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
     generator = torch.Generator().manual_seed(action_seed)
     obs, starts = env.reset(env_seed), np.ones(episodes, bool)
     returns, playing = np.zeros(episodes), np.ones(episodes, bool)
     player.begin()
-    while playing.any():
+    steps = 0
+    while playing.any() and steps < limit:
+        steps += 1
         with torch.inference_mode():
             action = player.act(torch.from_numpy(seen.see(obs, starts)).float(), generator).numpy()
         obs, reward, terminated, truncated = env.step(action)
         returns += reward * playing
         starts = np.zeros(episodes, bool)
         playing &= ~(terminated | truncated)
-    env.close()
     return returns

@@ -149,7 +149,7 @@ def peer_settings(preset: str, env: str, settings: Mapping[str, Any]) -> dict[st
     return {**base, **{name.removeprefix(OWN): value for name, value in settings.items() if name.startswith(OWN)}}
 
 
-def peer_problems(preset: str, settings: Mapping[str, Any]) -> Iterator[str]:
+def peer_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with the settings of a plan. The library checks the rest when a job is tried."""
     for name, value in settings.items():
         if name.startswith(OWN) and (isinstance(value, (str, tuple)) or value != value):

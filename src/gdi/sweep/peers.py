@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -158,9 +159,15 @@ def train_peer(job: Job, report: Report, lines: list[Line]) -> None:
     """
     torch.set_num_threads(1)
     config = shared_config(job.env, job.seed, job.steps, job.settings)
-    env = make_vector_env(job, config)
+    with closing(make_env(config.env, 1)) as one:
+        per_step = one.spec.frames_per_step
+    with closing(make_vector_env(job, config)) as env:
+        _train(job, config, env, per_step, report, lines)
+
+
+def _train(job: Job, config: Config, env: DummyVecEnv, per_step: int, report: Report, lines: list[Line]) -> None:
+    """Train in these environments, whose steps are so many frames each."""
     model, player = make_model(job, env)
-    per_step = make_env(config.env, 1).spec.frames_per_step
     began = time.perf_counter()
 
     def evaluate(done: int) -> None:
@@ -174,7 +181,6 @@ def train_peer(job: Job, report: Report, lines: list[Line]) -> None:
         raise
     check_finite(model)
     evaluate(model.num_timesteps)
-    env.close()
 
 
 def line_of(job: Job, model: BaseAlgorithm, counts: tuple[int, int], returns: Array, seconds: float) -> Line:

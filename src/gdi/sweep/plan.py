@@ -168,8 +168,10 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         if match is None:
             raise UserError(f"seeds {text!r} cannot be read: write them as 0-4 or 0,1,2.")
         first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first >= MOST_SEEDS:
-            raise UserError(f"seeds {part.strip()!r} are no range: write the smaller one first, at most {MOST_SEEDS}.")
+        if last < first:
+            raise UserError(f"{part.strip()!r} is not a range: write the smaller seed first, as in {last}-{first}.")
+        if last - first >= MOST_SEEDS:
+            raise UserError(f"{part.strip()!r} has too many seeds: write at most {MOST_SEEDS}.")
         found |= set(range(first, last + 1))
     return tuple(sorted(found))
 

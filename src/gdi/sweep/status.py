@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from gdi.clock import duration
 from gdi.report.log import parse_line
 from gdi.runtime.run_log import METRICS
 from gdi.sweep.jobs import Job
@@ -36,6 +37,13 @@ class Status:
     @property
     def is_result(self) -> bool:
         return self.word in ("finished", "diverged")
+
+    @property
+    def result(self) -> str:
+        """Return the score and the time of a finished run as text, and nothing for any other."""
+        if self.word != "finished":
+            return ""
+        return f"mean {self.evaluations[-1]['mean']:.2f}, {duration(self.seconds)}"
 
 
 @dataclass

@@ -24,8 +24,11 @@ INSTALL = f"--runtime ray needs Ray, which is not installed: {install_hint('ray'
 
 
 @contextmanager
-def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
-    """Connect to the cluster at ``address``, or to a new one on this machine if it is empty."""
+def cluster(address: str, placement: PlacementConfig, cpus: int | None = None) -> Iterator[None]:
+    """Connect to the cluster at ``address``, or to a new one on this machine if it is empty.
+
+    A new one has ``cpus`` CPUs. By default it has one per core, or as many as the placement needs if that is more.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # do not send usage statistics
     # When an actor dies, its other pending calls fail as well. Nothing reads their results, so do not report them.
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
@@ -45,7 +48,7 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
             if address:
                 ray.init(address=address, **QUIET)
             else:
-                _start(placement)
+                _start(placement, cpus or max(available_cores(), needed_cpus(placement)))
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             where = f"the Ray cluster at {address!r}" if address else "a Ray cluster on this machine"
             told = next(iter(str(error).splitlines()), type(error).__name__)
@@ -57,12 +60,10 @@ def cluster(address: str, placement: PlacementConfig) -> Iterator[None]:
                 ray.shutdown()
 
 
-def _start(placement: PlacementConfig) -> None:
-    """Start a Ray on this machine."""
+def _start(placement: PlacementConfig, cpus: int) -> None:
+    """Start a Ray on this machine. It counts CPUs only to place processes, so there may be more CPUs than cores."""
     import ray
 
-    # Ray counts CPUs only to place processes. On one machine all of them must fit, even with few cores.
-    cpus = max(available_cores(), needed_cpus(placement))
     # By default Ray's workers have a low priority. Next to any other program they would starve, unlike a local run.
     config = {"worker_niceness": 0}
     with _environment(PYTHONPATH=os.pathsep.join(sys.path)):  # new processes import modules from where this one does

@@ -14,6 +14,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from gdi.clock import Clock
 from gdi.config import Config
+from gdi.controller import make_controller
 from gdi.data import Origin, SavedFiles
 from gdi.envs import EnvSpec
 from gdi.errors import DivergenceError, EnvironmentFaultError
@@ -69,6 +70,7 @@ class RaySystem:
 
     def _place(self) -> None:
         p, config = self.placement, self._whole_config
+        make_controller(config)  # a mistake in a user's own, inside another process, would look like a lost process
         threads = threads_for(p.learner_cpus)
         # Prefer the driver's node. The loss of any other node then costs only its actors.
         home = ray.get_runtime_context().get_node_id()
