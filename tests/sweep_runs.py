@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
+import pytest
+
 from gdi.cli.main import main
 from gdi.sweep.claim import _read as read_claim
 from gdi.sweep.claim import newest_generations
@@ -59,8 +61,16 @@ def begin_sweep(plan: Path, sweep: Path) -> None:
 
 
 def drive(*words: str) -> tuple[int, str, str]:
-    """Run ``gdi sweep`` here, with its jobs in processes. Return its exit code, and what it printed."""
-    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+    """Run ``gdi sweep`` here, with its jobs in processes. Return its exit code, and what it printed.
+
+    It draws no figures at its end, which would take as long as the jobs. A ``DriverProcess`` draws them.
+    """
+    with (
+        redirect_stdout(io.StringIO()) as out,
+        redirect_stderr(io.StringIO()) as err,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr("gdi.sweep.summary.draw_figures", lambda folder: None)
         code = main(["sweep", *words])
     return code, out.getvalue(), err.getvalue()
 

@@ -38,17 +38,18 @@ pytestmark = pytest.mark.ray
 
 
 @pytest.mark.usefixtures("own_ray")
-def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: Path) -> None:
-    """Three nodes on this machine; SIGKILL of an actor's process, then of everything on a node that has an actor."""
+def test_an_actor_then_a_node_are_lost_and_the_run_learns_as_others_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three nodes on this machine; SIGKILL of an actor's process, then of everything on a node that has an actor.
+
+    One action of two is worth a point, ten times an episode. Undisturbed runs of this length reach 9.9 of 10.
+    """
     from ray.cluster_utils import Cluster
 
-    config = seldom(tiny_config(steps=2000))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # the nodes find the environment
+    config = seldom(tiny_config("ray_envs:Plain-v0", steps=2000))
     config = replace(config, evaluation=replace(config.evaluation, episodes=32))
-    undisturbed = []
-    for seed in range(4):
-        evaluation = gdi.train(replace(config, seed=seed), tmp_path / f"local-{seed}").evaluation
-        assert evaluation is not None
-        undisturbed.append(evaluation.mean)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
     nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
     cluster.wait_for_nodes()
@@ -88,9 +89,8 @@ def test_an_actor_then_a_node_are_lost_and_the_run_ends_as_others_do(tmp_path: P
     assert console.seen[-1]["ray/replaced_total"] >= 2, console.notices
     assert console.seen[-1]["ray/dropped_windows_total"] >= 1
     assert sum("replaced lost actor" in text for text in console.notices) >= 2
-    spread = max(undisturbed) - min(undisturbed)
     assert result.evaluation is not None
-    assert min(undisturbed) - spread <= result.evaluation.mean <= max(undisturbed) + spread
+    assert result.evaluation.mean > 9.0  # by chance 5
 
 
 @pytest.mark.kill

@@ -73,6 +73,7 @@ def test_two_drivers_share_a_folder(tmp_path: Path, whole_sweep: Path) -> None:
     ends = [driver.end() for driver in drivers]
     assert [code for code, _, _ in ends] == [0, 0], ends
     check_whole(tmp_path / "sweep", whole_sweep)
+    assert list((tmp_path / "sweep" / "figures").glob("*.png"))  # though both may have drawn them
     worked = [err.count(": finished") for _, _, err in ends]
     assert sum(worked) == 4
     assert min(worked) >= 1

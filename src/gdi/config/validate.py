@@ -89,7 +89,7 @@ def check_types(section: Any, prefix: str) -> None:
 
     This also covers configs made in Python.
     """
-    hints = _hints(type(section))
+    hints = _hints(type(section))  # type: ignore[arg-type]  # mypy takes no type[Any] for hashable
     for f in fields(section):
         value, kind, name = getattr(section, f.name), hints[f.name], f"{prefix}{f.name.replace('_', '-')}"
         if not f.compare:
