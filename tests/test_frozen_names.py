@@ -140,6 +140,7 @@ CHECKPOINT = """
     /run/evaluation/median
     /run/evaluation/min
     /run/evaluation/protocol
+    /run/evaluation/returns
     /run/evaluation/std
     /run/finished
     /run/last/checkpoint

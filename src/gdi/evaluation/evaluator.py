@@ -60,8 +60,8 @@ class Evaluation:
         return values
 
     def state_dict(self) -> State:
-        """Return every field for a checkpoint."""
-        return {**asdict(self), "returns": list(self.returns)}
+        """Return the evaluation for a checkpoint, with the single returns."""
+        return {**self.to_dict(), "returns": list(self.returns)}
 
     @classmethod
     def from_state(cls, state: State) -> Evaluation:
