@@ -321,3 +321,15 @@ def test_for_one_softmax_the_centered_advantage_follows_the_score():
         (q_gradient,) = torch.autograd.grad(q[0, action], advantage, retain_graph=True)
         (score,) = torch.autograd.grad(log_pi[action], advantage, retain_graph=True)
         torch.testing.assert_close(q_gradient, score / 2)
+
+
+def test_the_entropy_has_a_gradient_where_a_probability_underflows() -> None:
+    logits = torch.tensor([[300.0, 0.0, 299.0]], requires_grad=True)
+    log_pi = torch.log_softmax(logits, -1)
+    assert log_pi.exp()[0, 1] == 0
+    found = entropy(log_pi)
+    p = 1 / (1 + math.exp(-1))
+    assert found.item() == pytest.approx(-p * math.log(p) - (1 - p) * math.log(1 - p), rel=1e-5)
+    (gradient,) = torch.autograd.grad(found.sum(), logits)
+    # d/dx of the entropy of Softmax(x, 0) is −x·p·(1 − p).
+    assert gradient[0].tolist() == pytest.approx([-p * (1 - p), 0.0, p * (1 - p)], rel=1e-4)

@@ -80,5 +80,7 @@ def entropy(log_probabilities: Tensor, mask: Tensor = ALL_VALID) -> Tensor:
 
     Invalid actions contribute as probability 1 would, which is 0 as well: the gradient at probability 0 is infinite.
     """
-    entropies: Tensor = torch.special.entr(filled(log_probabilities, mask, 0.0).exp()).sum(-1)
+    probabilities = filled(log_probabilities, mask, 0.0).exp()
+    # A probability that underflows to 0 adds nothing, as 1 does, but its gradient would be ∞ · 0.
+    entropies: Tensor = torch.special.entr(probabilities.masked_fill(probabilities == 0, 1.0)).sum(-1)
     return entropies
