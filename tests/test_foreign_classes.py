@@ -156,8 +156,8 @@ def test_a_class_inside_a_class_is_found_by_its_whole_name(folder: Path) -> None
         (f"{NAME}:Hold", "cannot be imported: module 'users_own_controller' has no attribute 'Hold'"),
         (
             "users_lost_module:Held",
-            "cannot be imported: No module named 'users_lost_module'. Install it, or add its folder to PYTHONPATH, or "
-            "pass the class, as in gdi.load(run, classes=[Held]).",
+            "cannot be imported: No module named 'users_lost_module'. Pass the class, as in "
+            "gdi.load(run, classes=[Held]), or install it, or add its folder to PYTHONPATH.",
         ),
         ("__main__:Held", "has no attribute 'Held'. Pass the class, as in gdi.load(run, classes=[Held]), or move it"),
         (":Held", "cannot be imported"),

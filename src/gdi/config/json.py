@@ -115,10 +115,10 @@ def _import_class(name: str, kind: str, allowed: Trust) -> type[Any]:
 
 def _import_advice(error: BaseException, path: str) -> str:
     """Return what helps if a module or its class is not found. Any other error is one of the module's own code."""
-    pass_it = f"pass the class, as in gdi.load(run, classes=[{path}])"
+    pass_it = f" Pass the class, as in gdi.load(run, classes=[{path}])"
     if isinstance(error, ModuleNotFoundError):
-        return f" Install it, or add its folder to PYTHONPATH, or {pass_it}."
-    return f" P{pass_it[1:]}, or move it into a module." if isinstance(error, AttributeError) else ""
+        return f"{pass_it}, or install it, or add its folder to PYTHONPATH."
+    return f"{pass_it}, or move it into a module." if isinstance(error, AttributeError) else ""
 
 
 def _build(cls: type[Any], data: Any, path: str) -> Any:
