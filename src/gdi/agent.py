@@ -103,8 +103,8 @@ class Agent:
         """Choose an action for numbers that a caller passed, which must be finite."""
         if not (np.isfinite(obs).all() and np.isfinite(beside.vector).all() and math.isfinite(reward)):
             raise UserError(
-                f"the observation or reward is NaN or infinite: pass what {self.config.env.id} returns, and mend the "
-                "environment if it is that."
+                f"the observation or reward is NaN or infinite: pass what {self.config.env.id} returns, and fix the "
+                "environment if it returns that."
             )
         return self.choose(obs, beside, reward)
 
